@@ -1,0 +1,1 @@
+//! What do the objects look like? Custom resources, labels, conditions and exact quantities.

@@ -1,0 +1,1 @@
+//! A small Kubernetes API server in memory, as one tower service.

@@ -1,0 +1,1 @@
+//! How does the world reach the engine, and decisions the world?

@@ -1,0 +1,271 @@
+//! Why not? Every answer other than "yes", with the numbers in it.
+//!
+//! The kind of a reason and its numbers are values; the one text of each is its `Display` in
+//! `explain`, in Kueue's wording where Kueue has one.
+
+use std::collections::BTreeMap;
+
+use crate::event::{Amount, Millis, Name, Policy};
+
+/// Why a gang waits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// It may not be decided yet.
+    NotYet(NotYet),
+    /// Its user switched it off.
+    Off(Off),
+    /// Its LocalQueue or ClusterQueue cannot admit.
+    Queue(QueueProblem),
+    /// Its namespace does not match the ClusterQueue's selector.
+    NamespaceMismatch,
+    /// The first gang of a StrictFIFO queue is in the way.
+    BehindStrictHead {
+        /// Namespace and name of that gang.
+        head: (Name, Name),
+    },
+    /// It was undone and pauses.
+    BackingOff {
+        /// When it may try again.
+        until: Millis,
+    },
+    /// No flavor gives a complete answer: per pod set, what each flavor said, in order.
+    NoFlavor(Vec<(Name, Vec<FlavorProblem>)>),
+    /// It has no flavors to choose from (no quota asked), and the places do not suffice.
+    NoPlace(Vec<(Name, PlaceProblem)>),
+    /// Its seat in the Volcano tree has no room.
+    VolcanoQueue {
+        /// The queue.
+        queue: Name,
+        /// What is wrong.
+        problem: VolcanoProblem,
+    },
+    /// Its pods name another scheduler, so that its policy cannot be carried out.
+    ForeignScheduler {
+        /// The scheduler named.
+        scheduler: Name,
+        /// The policy that needs ours.
+        policy: Policy,
+    },
+}
+
+/// What a Volcano Queue lacks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VolcanoProblem {
+    /// There is no such queue.
+    Missing,
+    /// It is closed or closing.
+    Closed,
+    /// Its capability is used up.
+    OverCapability {
+        /// The resource.
+        resource: Name,
+        /// What is missing.
+        short: Amount,
+    },
+}
+
+/// An expected step of somebody else that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotYet {
+    /// The Job's status does not show `Suspended=True` without active pods yet.
+    JobNotSuspended,
+    /// A group has fewer pods than its minimum.
+    MembersMissing {
+        /// Pods there.
+        have: u32,
+        /// Pods needed.
+        need: u32,
+    },
+    /// A gate of a user or another controller is closed.
+    Gated(Name),
+    /// Admission checks are not ready.
+    ChecksPending,
+    /// Our own admission policies are not shown to work yet.
+    AdmissionNotProven,
+    /// An object of the gang could not be understood; the text names the field.
+    Invalid(Name),
+}
+
+/// Why a gang must not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Off {
+    /// `spec.active: false`.
+    Deactivated,
+    /// Its owner was suspended by its user.
+    SuspendedByUser,
+    /// It ended.
+    Finished,
+}
+
+/// What is wrong with the way to quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueProblem {
+    /// There is no such LocalQueue in the gang's namespace.
+    LocalQueueMissing(Name),
+    /// The LocalQueue is stopped.
+    LocalQueueStopped(Name),
+    /// The ClusterQueue that the LocalQueue names does not exist.
+    ClusterQueueMissing(Name),
+    /// The ClusterQueue is not active.
+    ClusterQueueInactive(Name, QueueInactive),
+}
+
+/// Why a queue does not admit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueInactive {
+    /// It is being deleted.
+    Terminating,
+    /// Its stop policy says so.
+    Stopped,
+    /// It names flavors that do not exist.
+    FlavorNotFound(Vec<Name>),
+    /// A flavor of it names a Topology that does not exist.
+    TopologyNotFound(Name),
+    /// It names admission checks that do not exist.
+    CheckNotFound(Vec<Name>),
+    /// It names admission checks that are not active.
+    CheckInactive(Vec<Name>),
+    /// Its cohorts form a cycle through this one.
+    CohortCycle(Name),
+    /// (LocalQueue) its ClusterQueue does not exist.
+    ClusterQueueMissing,
+    /// (LocalQueue) its ClusterQueue is not active.
+    ClusterQueueInactive,
+    /// Its object could not be understood; the text names the field.
+    Invalid(Name),
+}
+
+/// Why a flavor does not do for a pod set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlavorProblem {
+    /// The queue covers no such resource.
+    ResourceNotCovered {
+        /// The resource.
+        resource: Name,
+    },
+    /// The flavor's taint is not tolerated.
+    UntoleratedTaint {
+        /// The flavor.
+        flavor: Name,
+        /// The taint.
+        taint: crate::event::Taint,
+    },
+    /// The flavor's labels contradict the pod's selector or affinity.
+    AffinityMismatch {
+        /// The flavor.
+        flavor: Name,
+    },
+    /// It could never fit: the request exceeds what the queue could get at most.
+    ExceedsMaximum {
+        /// The flavor.
+        flavor: Name,
+        /// The resource.
+        resource: Name,
+        /// What earlier pod sets of the gang ask.
+        previous: Amount,
+        /// What this pod set asks.
+        request: Amount,
+        /// The most that the queue could get.
+        maximum: Amount,
+    },
+    /// Too little is unused now.
+    Short {
+        /// The flavor.
+        flavor: Name,
+        /// The resource.
+        resource: Name,
+        /// What is missing.
+        short: Amount,
+    },
+    /// The flavor has no Topology, or lacks the level that was asked for.
+    NoTopologyLevel {
+        /// The flavor.
+        flavor: Name,
+        /// The level asked for, if one was.
+        level: Option<Name>,
+    },
+    /// Quota is there, places are not.
+    NoPlace {
+        /// The flavor.
+        flavor: Name,
+        /// What the places lack.
+        problem: PlaceProblem,
+    },
+}
+
+/// Why the places do not suffice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlaceProblem {
+    /// The Topology that was asked, if any.
+    pub topology: Option<Name>,
+    /// How many pods were asked for.
+    pub asked: u32,
+    /// How many would fit (in the best single domain, where one was required).
+    pub fitting: u32,
+    /// Nodes looked at.
+    pub nodes: u32,
+    /// Of these, how many are out for what reason.
+    pub excluded: BTreeMap<NodeProblem, u32>,
+    /// Where it came closest: the domain's value, where one was required.
+    pub closest: Option<Name>,
+    /// No search proved that it is impossible; the bounded search just did not find it.
+    pub unproven: bool,
+}
+
+/// Why a node does not take a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeProblem {
+    /// Not ready.
+    NotReady,
+    /// Cordoned.
+    Unschedulable,
+    /// A taint is not tolerated.
+    Taint {
+        /// Its key.
+        key: Name,
+        /// Its value.
+        value: Name,
+    },
+    /// The node selector does not match.
+    Selector,
+    /// The required affinity does not match.
+    Affinity,
+    /// The node lies outside the topology (a level's label is missing) or the chosen domain.
+    Topology,
+    /// Too little of a resource is free.
+    Insufficient {
+        /// The resource.
+        resource: Name,
+    },
+    /// No free pod slot.
+    TooManyPods,
+}
+
+/// Why an admission is taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UndoReason {
+    /// Members did not appear in time.
+    StartTimeout {
+        /// Members there.
+        have: u32,
+        /// Members needed.
+        need: u32,
+    },
+    /// Members stayed unbound or lost below the minimum for too long.
+    RecoveryTimeout {
+        /// Members bound.
+        have: u32,
+        /// Members needed.
+        need: u32,
+    },
+    /// The places vanished and there are no others.
+    PlacesLost,
+    /// Its user switched it off.
+    Off(Off),
+    /// Its LocalQueue is stopped and drained.
+    LocalQueueStopped,
+    /// Its ClusterQueue is stopped and drained.
+    ClusterQueueStopped,
+    /// It holds quota, and nothing of it can run (found after a restart).
+    Orphaned,
+}

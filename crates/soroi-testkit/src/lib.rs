@@ -1,0 +1,1 @@
+//! Builders, the scenario harness, the fault layer and seeds; for tests only.

@@ -1,0 +1,1 @@
+//! Admission: stateless defaults and validation, the same on every replica.

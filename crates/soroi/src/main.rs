@@ -1,0 +1,2 @@
+//! Soroi: a gang scheduler for Kubernetes.
+fn main() {}
