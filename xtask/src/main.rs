@@ -1,2 +1,35 @@
 //! The project's chores: `cargo xtask --help`.
-fn main() {}
+//!
+//! `cargo xtask test` is the one command that says whether a change is good; `.ci/run` calls it.
+#![allow(clippy::print_stdout, reason = "a chore talks to the person who started it")]
+
+mod house;
+mod test;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the Soroi project.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Checks everything: house rules, format, lints, all tests, documentation
+    ///
+    /// Stops at the first step that fails and names it. Needs nothing but the Rust toolchain
+    /// (with rustfmt and clippy) and the crates of Cargo.lock.
+    Test,
+    /// Checks the house rules alone: arrows between crates, file sizes, words (seconds)
+    Tidy,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().chore {
+        Chore::Test => test::run(),
+        Chore::Tidy => house::check(),
+    }
+}
