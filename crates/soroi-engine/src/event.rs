@@ -448,6 +448,12 @@ pub struct Gang {
     pub min_members: Option<u32>,
     /// Whether it may be decided now.
     pub readiness: Readiness,
+    /// A policy that its kind imposes, whatever its queue says; `None`: the queue's. (A Workload
+    /// whose pods somebody else starts and binds is [`Policy::QuotaOnly`].)
+    pub policy: Option<Policy>,
+    /// A scheduler that its pods name on purpose, neither ours nor the default one. Policies that
+    /// need ours cannot be carried out then: [`crate::reason::Reason::ForeignScheduler`].
+    pub foreign_scheduler: Option<Name>,
     /// What its status says it holds. Restores gangs whose policy has no plan, and gangs that were
     /// admitted by another product.
     pub admitted: Option<Admitted>,
