@@ -46,7 +46,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     bail!("house rules broken:\n  {}", breaches.join("\n  "))
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 

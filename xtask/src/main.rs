@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a chore talks to the person who started it")]
 
 mod house;
+mod kubernetes;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,9 @@ enum Chore {
     /// Stops at the first step that fails and names it. Needs nothing but the Rust toolchain
     /// (with rustfmt and clippy) and the crates of Cargo.lock.
     Test,
+    /// The real control plane that tests compare with: build, up, down
+    #[command(subcommand)]
+    Kubernetes(kubernetes::Chore),
     /// Checks the house rules alone: arrows between crates, file sizes, words (seconds)
     Tidy,
 }
@@ -30,6 +34,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Test => test::run(),
+        Chore::Kubernetes(chore) => kubernetes::run(chore),
         Chore::Tidy => house::check(),
     }
 }

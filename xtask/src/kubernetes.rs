@@ -1,0 +1,55 @@
+//! The real control plane for tests: built from its Go modules, started and stopped.
+//!
+//! `kubernetes/go.mod` pins what is built. Nothing of it is ours, and nothing of it is committed but
+//! the list; the binaries live in a cache below `target/`.
+
+mod build;
+mod up;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// What can be done with the real control plane.
+#[derive(Subcommand)]
+pub(crate) enum Chore {
+    /// Builds kubectl, kube-apiserver, kube-controller-manager, kube-scheduler and etcd
+    ///
+    /// Takes about five minutes on two cores the first time and seconds afterwards. Needs Go 1.26.
+    /// The last line is the folder of the binaries.
+    Build,
+    /// Starts a control plane and prints the path of its kubeconfig as the last line
+    ///
+    /// All processes are detached and write to files in the folder; `down` ends them.
+    Up {
+        /// Where keys, data and output go; made if missing
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Ends the control plane that `up` started in this folder
+    Down {
+        /// The folder given to `up`
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// A missing tool, a failed build, or a process that does not come up; the message says which file
+/// holds its output.
+pub(crate) fn run(chore: Chore) -> anyhow::Result<()> {
+    match chore {
+        Chore::Build => {
+            println!("{}", build::binaries()?.display());
+            Ok(())
+        }
+        Chore::Up { dir } => up::up(&dir.unwrap_or_else(default_dir)),
+        Chore::Down { dir } => up::down(&dir.unwrap_or_else(default_dir)),
+    }
+}
+
+fn default_dir() -> PathBuf {
+    crate::house::root().join("target/kubernetes/default")
+}

@@ -1,0 +1,81 @@
+//! Builds the control plane once into `target/kubernetes/bin`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// The version that the binaries report; the module pins the same.
+const VERSION: &str = "v1.36.1";
+
+/// Package and name of each binary. etcd's package would give a binary called `server`.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("go.etcd.io/etcd/server/v3", "etcd"),
+    ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
+    ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
+    ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
+    ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+];
+
+/// The folder with all binaries, built if one is missing or older than the pins.
+///
+/// # Errors
+/// When Go is missing or a build fails.
+pub(super) fn binaries() -> anyhow::Result<PathBuf> {
+    let root = crate::house::root();
+    let module = root.join("kubernetes");
+    let folder = root.join("target/kubernetes/bin");
+    let pinned = modified(&module.join("go.sum"));
+    let missing: Vec<_> =
+        PROGRAMS.iter().filter(|(_, name)| modified(&folder.join(name)) < pinned).collect();
+    if missing.is_empty() {
+        return Ok(folder);
+    }
+    need_go()?;
+    eprintln!("building {} of {} programs of Kubernetes {VERSION} (minutes, once)", missing.len(), PROGRAMS.len());
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (package, name) in missing {
+        eprintln!("  {name}");
+        build(&module, package, &folder.join(name))?;
+    }
+    Ok(folder)
+}
+
+fn build(module: &Path, package: &str, target: &Path) -> anyhow::Result<()> {
+    let base = "k8s.io/component-base/version";
+    let flags = format!(
+        "-s -w -X {base}.gitVersion={VERSION} -X {base}.gitMajor=1 -X {base}.gitMinor=36 \
+         -X {base}.gitTreeState=clean"
+    );
+    let status = Command::new("go")
+        .args(["build", "-mod=readonly", "-ldflags", &flags, "-o"])
+        .arg(target)
+        .arg(package)
+        .current_dir(module)
+        .status()
+        .context("cannot start go")?;
+    if !status.success() {
+        bail!("go build {package} failed; its output is above");
+    }
+    // An up-to-date binary is not rewritten by go; its time says when it was last known good.
+    let file = std::fs::File::options().append(true).open(target)?;
+    file.set_modified(modified(&module.join("go.sum")) + std::time::Duration::from_secs(1))?;
+    Ok(())
+}
+
+fn modified(path: &Path) -> std::time::SystemTime {
+    std::fs::metadata(path).and_then(|data| data.modified()).unwrap_or(std::time::UNIX_EPOCH)
+}
+
+fn need_go() -> anyhow::Result<()> {
+    let output = Command::new("go").arg("version").output();
+    let Ok(output) = output else {
+        bail!("Go is missing: install Go 1.26 or newer (https://go.dev/dl), then run this again");
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let minor = said.split("go1.").nth(1).and_then(|rest| rest.split(['.', ' ']).next()?.parse::<u32>().ok());
+    if minor.is_none_or(|minor| minor < 26) {
+        bail!("Kubernetes {VERSION} needs Go 1.26 or newer; `go version` says: {}", said.trim());
+    }
+    Ok(())
+}

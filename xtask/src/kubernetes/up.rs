@@ -1,0 +1,251 @@
+//! Starts and ends a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler.
+//!
+//! RBAC and TLS are on, everything listens on loopback and on free ports, so that several control
+//! planes live side by side.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use super::build;
+
+/// How long the API server may take until `/readyz` answers.
+const READY_SECS_MAX: u64 = 60;
+/// How long a process may take to end before it is killed.
+const END_SECS_MAX: u64 = 10;
+
+/// Starts it in `dir` and prints the kubeconfig's path.
+///
+/// # Errors
+/// When the folder is in use, or a part does not come up.
+pub(super) fn up(dir: &Path) -> anyhow::Result<()> {
+    let bin = build::binaries()?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let dir = dir.canonicalize()?;
+    if dir.join("pids").exists() {
+        bail!("{} holds a control plane already; end it with: cargo xtask kubernetes down --dir …", dir.display());
+    }
+    let plane = Plane { bin, dir: dir.clone(), ports: free_ports()? };
+    plane.write_keys()?;
+    plane.start_etcd()?;
+    plane.start_apiserver()?;
+    plane.wait_ready()?;
+    plane.start_controllers()?;
+    println!("{}", dir.join("kubeconfig").display());
+    Ok(())
+}
+
+/// Ends what `up` started, last first.
+///
+/// # Errors
+/// When the folder's list of processes cannot be read.
+pub(super) fn down(dir: &Path) -> anyhow::Result<()> {
+    let list = dir.join("pids");
+    let pids = fs::read_to_string(&list)
+        .with_context(|| format!("no control plane was started in {}", dir.display()))?;
+    for line in pids.lines().rev() {
+        let Some((pid, name)) = line.split_once(' ') else { continue };
+        end(pid, name);
+    }
+    fs::remove_file(&list)?;
+    let data = dir.join("etcd");
+    if data.exists() {
+        fs::remove_dir_all(data)?;
+    }
+    Ok(())
+}
+
+struct Ports {
+    etcd: u16,
+    etcd_peer: u16,
+    api: u16,
+}
+
+struct Plane {
+    bin: PathBuf,
+    dir: PathBuf,
+    ports: Ports,
+}
+
+impl Plane {
+    /// A certificate authority, the server's certificate, the key that signs service account
+    /// tokens, the admin's token, and the kubeconfigs.
+    fn write_keys(&self) -> anyhow::Result<()> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let key = KeyPair::generate()?;
+        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.0.0.1"];
+        let leaf = CertificateParams::new(names.map(String::from))?.signed_by(&key, &authority)?;
+        self.write("ca.crt", &authority.pem())?;
+        self.write("apiserver.crt", &leaf.pem())?;
+        self.write("apiserver.key", &key.serialize_pem())?;
+        self.write("service-account.key", &KeyPair::generate()?.serialize_pem())?;
+        let mut tokens = String::new();
+        for (user, group) in [
+            ("admin", "system:masters"),
+            ("system:kube-controller-manager", "system:masters"),
+            ("system:kube-scheduler", "system:masters"),
+        ] {
+            let token = secret()?;
+            tokens.push_str(&format!("{token},{user},{user},\"{group}\"\n"));
+            let name = user.strip_prefix("system:").map_or("kubeconfig".to_owned(), |part| format!("{part}.kubeconfig"));
+            self.write(&name, &self.kubeconfig(user, &token))?;
+        }
+        self.write("tokens.csv", &tokens)
+    }
+
+    fn kubeconfig(&self, user: &str, token: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+             clusters:\n- name: test\n  cluster:\n    server: https://127.0.0.1:{port}\n    certificate-authority: {ca}\n\
+             contexts:\n- name: test\n  context: {{cluster: test, user: \"{user}\"}}\n\
+             users:\n- name: \"{user}\"\n  user: {{token: {token}}}\n",
+            port = self.ports.api,
+            ca = self.path("ca.crt"),
+        )
+    }
+
+    fn start_etcd(&self) -> anyhow::Result<()> {
+        let client = format!("http://127.0.0.1:{}", self.ports.etcd);
+        let peer = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
+        self.start("etcd", &[
+            ("--data-dir", &self.path("etcd")),
+            ("--listen-client-urls", &client),
+            ("--advertise-client-urls", &client),
+            ("--listen-peer-urls", &peer),
+            ("--initial-advertise-peer-urls", &peer),
+            ("--initial-cluster", &format!("default={peer}")),
+            // Tests never outlive the machine, and a sync to disk would be most of their time.
+            ("--unsafe-no-fsync", "true"),
+            ("--log-level", "warn"),
+        ])
+    }
+
+    fn start_apiserver(&self) -> anyhow::Result<()> {
+        let key = self.path("service-account.key");
+        self.start("kube-apiserver", &[
+            ("--etcd-servers", &format!("http://127.0.0.1:{}", self.ports.etcd)),
+            ("--bind-address", "127.0.0.1"),
+            ("--secure-port", &self.ports.api.to_string()),
+            ("--cert-dir", &self.path("certs")),
+            ("--tls-cert-file", &self.path("apiserver.crt")),
+            ("--tls-private-key-file", &self.path("apiserver.key")),
+            ("--service-account-issuer", "https://kubernetes.default.svc"),
+            ("--service-account-key-file", &key),
+            ("--service-account-signing-key-file", &key),
+            ("--token-auth-file", &self.path("tokens.csv")),
+            ("--authorization-mode", "Node,RBAC"),
+            ("--service-cluster-ip-range", "10.0.0.0/24"),
+            ("--max-requests-inflight", "3000"),
+            ("--max-mutating-requests-inflight", "1500"),
+        ])
+    }
+
+    fn start_controllers(&self) -> anyhow::Result<()> {
+        self.start("kube-controller-manager", &[
+            ("--kubeconfig", &self.path("kube-controller-manager.kubeconfig")),
+            ("--leader-elect", "false"),
+            ("--service-account-private-key-file", &self.path("service-account.key")),
+            ("--root-ca-file", &self.path("ca.crt")),
+            ("--use-service-account-credentials", "true"),
+            ("--secure-port", "0"),
+            ("--kube-api-qps", "500"),
+            ("--kube-api-burst", "1000"),
+        ])?;
+        self.start("kube-scheduler", &[
+            ("--kubeconfig", &self.path("kube-scheduler.kubeconfig")),
+            ("--leader-elect", "false"),
+            ("--secure-port", "0"),
+        ])
+    }
+
+    /// Starts a program in a process group of its own, with its output in a file.
+    fn start(&self, program: &str, flags: &[(&str, &str)]) -> anyhow::Result<()> {
+        let log = File::create(self.dir.join(format!("{program}.log")))?;
+        let child = Command::new(self.bin.join(program))
+            .args(flags.iter().map(|(flag, value)| format!("{flag}={value}")))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        let mut list = File::options().create(true).append(true).open(self.dir.join("pids"))?;
+        std::io::Write::write_all(&mut list, format!("{} {program}\n", child.id()).as_bytes())?;
+        Ok(())
+    }
+
+    fn wait_ready(&self) -> anyhow::Result<()> {
+        let kubectl = self.bin.join("kubectl");
+        for _ in 0..READY_SECS_MAX * 10 {
+            let ready = Command::new(&kubectl)
+                .args(["--kubeconfig", &self.path("kubeconfig"), "get", "--raw", "/readyz"])
+                .output()
+                .context("cannot start kubectl")?;
+            if ready.status.success() {
+                return Ok(());
+            }
+            pause();
+        }
+        let log = self.path("kube-apiserver.log");
+        bail!("kube-apiserver was not ready within {READY_SECS_MAX} s; its output is in {log}")
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.join(name).display().to_string()
+    }
+}
+
+fn free_ports() -> anyhow::Result<Ports> {
+    // All three are held at once, so that they differ.
+    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
+    let [etcd, etcd_peer, api] = held.map(|listener| anyhow::Ok(listener?.local_addr()?.port()));
+    Ok(Ports { etcd: etcd?, etcd_peer: etcd_peer?, api: api? })
+}
+
+/// 128 bits from the operating system, in hexadecimal.
+fn secret() -> anyhow::Result<String> {
+    let mut bytes = [0; 16];
+    std::io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn end(pid: &str, name: &str) {
+    let runs = |pid: &str| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(name))
+            && !fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    };
+    if !runs(pid) {
+        return;
+    }
+    signal("-TERM", pid);
+    for _ in 0..END_SECS_MAX * 10 {
+        if !runs(pid) {
+            return;
+        }
+        pause();
+    }
+    signal("-KILL", pid);
+}
+
+fn signal(signal: &str, pid: &str) {
+    // A process that ended in between is what was wanted.
+    let _ = Command::new("kill").args([signal, pid]).stderr(Stdio::null()).status();
+}
+
+#[allow(clippy::disallowed_methods, reason = "a chore waits for real processes")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(100));
+}
