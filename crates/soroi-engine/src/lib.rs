@@ -11,10 +11,15 @@
 //! Architecture invariant: objects of *different* types may arrive in any order (a pod before its
 //! gang, a queue before its flavor); events are idempotent; what is not known yet is waited for.
 
+pub mod cluster;
 pub mod decision;
 pub mod engine;
 pub mod event;
+pub mod fit;
+pub mod place;
 pub mod reason;
+pub mod resources;
+mod topology;
 
 pub use decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 pub use engine::Engine;

@@ -1,0 +1,244 @@
+//! One pod set: where it may go, in order of preference, and what that takes.
+
+use std::sync::Arc;
+
+use super::{PodSetRequest, Taken};
+use crate::cluster::{Cluster, Need, NodeIx};
+use crate::event::{Name, TopologyRequest};
+use crate::topology::{DomainIx, FitIndex, Group, View};
+
+/// A pod set with its request resolved.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) need: Arc<Need>,
+    pub(super) topology: Option<Name>,
+    pub(super) wish: Wish,
+    pub(super) count: u32,
+    bound: Vec<NodeIx>,
+}
+
+/// A topology request, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Fewest nodes.
+    Anywhere,
+    /// One domain of this level.
+    Required(usize),
+    /// One domain of this level, or of a coarser one, or the fewest coarsest ones.
+    Preferred(usize),
+    /// These domains with these counts.
+    Pinned(Vec<(Vec<Name>, u32)>),
+    /// What was asked for does not exist.
+    Nowhere,
+}
+
+/// Where all pods of a part go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Region {
+    /// Into this domain, in the fewest domains below it.
+    Domain(DomainIx),
+    /// Onto this node.
+    Node(NodeIx),
+    /// Into the fewest domains of the coarsest level, those of bound members first.
+    Spread,
+    /// Onto the fewest nodes.
+    Anywhere,
+    /// Into these, each with its count.
+    Pinned(Vec<(Region, u32)>),
+}
+
+impl Part {
+    pub(super) fn new(cluster: &mut Cluster, pod_set: &PodSetRequest) -> Self {
+        let tree = cluster.topologies().tree(pod_set.topology.as_ref());
+        let level = |label: &Name| tree.and_then(|tree| tree.level(label));
+        let wish = if tree.is_none() {
+            Wish::Nowhere
+        } else if !pod_set.pinned.is_empty() {
+            Wish::Pinned(pod_set.pinned.iter().map(|d| (d.values.clone(), d.count)).collect())
+        } else {
+            match &pod_set.request {
+                TopologyRequest::None | TopologyRequest::Unconstrained => Wish::Anywhere,
+                TopologyRequest::Required(label) => level(label).map_or(Wish::Nowhere, Wish::Required),
+                TopologyRequest::Preferred(label) => level(label).map_or(Wish::Nowhere, Wish::Preferred),
+            }
+        };
+        Self {
+            wish,
+            bound: pod_set.bound.iter().filter_map(|(node, _)| cluster.node_ix(node)).collect(),
+            need: cluster.need(&pod_set.ask),
+            topology: pod_set.topology.clone(),
+            count: pod_set.count,
+        }
+    }
+
+    /// What this part finds now; `None` if there is no such Topology.
+    pub(super) fn view<'a>(&self, cluster: &'a mut Cluster) -> Option<View<'a>> {
+        cluster.index(&self.need, self.topology.as_ref())
+    }
+
+    /// The best region that takes `count` pods now.
+    pub(super) fn region(&self, view: &View<'_>, count: u32) -> Option<Region> {
+        let View { tree, index, .. } = *view;
+        let count = u64::from(count);
+        let anywhere = |region| (index.pods_in(DomainIx::ROOT) >= count).then_some(region);
+        match &self.wish {
+            Wish::Nowhere => None,
+            Wish::Anywhere => anywhere(Region::Anywhere),
+            Wish::Required(level) => self.domain(view, *level, count),
+            Wish::Preferred(level) => (1..=*level)
+                .rev()
+                .find_map(|level| self.domain(view, level, count))
+                .or_else(|| anywhere(if tree.depth() == 0 { Region::Anywhere } else { Region::Spread })),
+            Wish::Pinned(pins) => {
+                let found: Vec<(Region, u32)> = pins
+                    .iter()
+                    .map(|(path, count)| Some((pinned(view, path, *count)?, *count)))
+                    .collect::<Option<_>>()?;
+                Some(Region::Pinned(found))
+            }
+        }
+    }
+
+    /// How many pods fit in the best region now.
+    pub(super) fn fitting(&self, view: &View<'_>) -> u64 {
+        let index = view.index;
+        match &self.wish {
+            Wish::Nowhere => 0,
+            Wish::Anywhere | Wish::Preferred(_) => index.pods_in(DomainIx::ROOT),
+            Wish::Required(level) if self.bound.is_empty() => {
+                index.largest(Group::level(*level)).map_or(0, |(pods, _)| pods)
+            }
+            Wish::Required(level) => match self.home(view, *level) {
+                Some(region) => room(index, &region),
+                None => 0,
+            },
+            Wish::Pinned(pins) => pins
+                .iter()
+                .map(|(path, count)| {
+                    let here = (0..=*count).rev().find(|count| pinned(view, path, *count).is_some());
+                    u64::from(here.unwrap_or(0))
+                })
+                .sum(),
+        }
+    }
+
+    /// Which nodes `count` pods get in a region that has the room.
+    pub(super) fn take(&self, view: &View<'_>, region: &Region, count: u32) -> Taken {
+        let mut taken = Taken::new();
+        self.fill(view, region, u64::from(count), &mut taken);
+        taken
+    }
+
+    fn fill(&self, view: &View<'_>, region: &Region, count: u64, taken: &mut Taken) {
+        let View { tree, index, .. } = *view;
+        match region {
+            Region::Domain(domain) => fill_domain(view, *domain, count, taken),
+            Region::Node(node) => taken.push((*node, narrow(count))),
+            Region::Anywhere => {
+                index.pick(Group::level(tree.depth() + 1), count, |node, pods| taken.push((NodeIx(node), narrow(pods))));
+            }
+            Region::Spread => self.fill_spread(view, count, taken),
+            Region::Pinned(regions) => {
+                for (region, count) in regions {
+                    self.fill(view, region, u64::from(*count), taken);
+                }
+            }
+        }
+    }
+
+    fn fill_spread(&self, view: &View<'_>, count: u64, taken: &mut Taken) {
+        let View { tree, index, .. } = *view;
+        let mut rest = count;
+        let mut homes: Vec<DomainIx> = self.bound.iter().filter_map(|node| tree.domain_of(*node, 1)).collect();
+        homes.sort_unstable_by_key(|home| (std::cmp::Reverse(index.pods_in(*home)), tree.domain(*home).rank));
+        homes.dedup();
+        for home in &homes {
+            let here = rest.min(index.pods_in(*home));
+            fill_domain(view, *home, here, taken);
+            rest -= here;
+        }
+        let mut picked = Vec::new();
+        index.pick_except(Group::level(1), rest, |ix| homes.contains(&DomainIx(ix)), |ix, pods| picked.push((ix, pods)));
+        for (ix, pods) in picked {
+            fill_domain(view, DomainIx(ix), pods, taken);
+        }
+    }
+
+    /// The tightest domain of this level that takes `count` pods; the bound members' own, if any.
+    fn domain(&self, view: &View<'_>, level: usize, count: u64) -> Option<Region> {
+        if !self.bound.is_empty() {
+            return self.home(view, level).filter(|home| room(view.index, home) >= count);
+        }
+        let (_, ix) = view.index.tightest(Group::level(level), count)?;
+        Some(region_of(view, level, ix))
+    }
+
+    pub(super) fn has_bound(&self) -> bool {
+        !self.bound.is_empty()
+    }
+
+    /// The one domain of this level that holds all bound members, if it is one.
+    pub(super) fn home(&self, view: &View<'_>, level: usize) -> Option<Region> {
+        let mut homes = self.bound.iter().map(|node| {
+            if level > view.tree.depth() {
+                view.tree.leaf_of(*node).map(|_| Region::Node(*node))
+            } else {
+                view.tree.domain_of(*node, level).map(Region::Domain)
+            }
+        });
+        let first = homes.next()??;
+        homes.all(|home| home.as_ref() == Some(&first)).then_some(first)
+    }
+}
+
+/// A member of a level's group as a region.
+pub(super) fn region_of(view: &View<'_>, level: usize, ix: u32) -> Region {
+    if level > view.tree.depth() { Region::Node(NodeIx(ix)) } else { Region::Domain(DomainIx(ix)) }
+}
+
+/// How many pods fit in a single domain or node.
+pub(super) fn room(index: &FitIndex, region: &Region) -> u64 {
+    match region {
+        Region::Domain(domain) => index.pods_in(*domain),
+        Region::Node(node) => u64::from(index.pods_on(*node)),
+        Region::Spread | Region::Anywhere => index.pods_in(DomainIx::ROOT),
+        Region::Pinned(pins) => pins.iter().map(|(region, count)| room(index, region).min(u64::from(*count))).sum(),
+    }
+}
+
+fn fill_domain(view: &View<'_>, domain: DomainIx, count: u64, taken: &mut Taken) {
+    let View { tree, index, .. } = *view;
+    let group = Group::children(domain);
+    if tree.domain(domain).level == tree.depth() {
+        index.pick(group, count, |node, pods| taken.push((NodeIx(node), narrow(pods))));
+        return;
+    }
+    let mut picked = Vec::new();
+    index.pick(group, count, |ix, pods| picked.push((DomainIx(ix), pods)));
+    for (child, pods) in picked {
+        fill_domain(view, child, pods, taken);
+    }
+}
+
+/// The domain or node that a path of values names, if `count` pods fit there. The last value may be
+/// a host name, and stand alone then.
+fn pinned(view: &View<'_>, path: &[Name], count: u32) -> Option<Region> {
+    let View { tree, index, nodes } = *view;
+    let enough = |region: &Region| room(index, region) >= u64::from(count);
+    if tree.depth() == tree.levels().len() || (path.len() < tree.levels().len() && path.len() > 1) {
+        return tree.find(path).map(Region::Domain).filter(enough);
+    }
+    let (host, above) = path.split_last()?;
+    let label = tree.levels().last()?;
+    let here = |node: &NodeIx| {
+        let facts = nodes[node.index()].facts.as_ref();
+        facts.and_then(|facts| facts.labels.get(label)) == Some(host)
+            && tree.path_of(*node).is_some_and(|path| above.is_empty() || path == above)
+    };
+    (0..nodes.len()).map(NodeIx::of).filter(here).map(Region::Node).find(enough)
+}
+
+/// Counts within a request are `u32` to begin with.
+fn narrow(pods: u64) -> u32 {
+    u32::try_from(pods).expect("no more than were asked for")
+}
