@@ -19,6 +19,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("soroi-apiserver", &["soroi-clock", "soroi-quantity"]),
     ("soroi-cluster", &["soroi-api", "soroi-clock", "soroi-quantity", "soroi-watch"]),
     ("soroi-control", &["soroi-api", "soroi-clock", "soroi-engine", "soroi-quantity", "soroi-watch"]),
+    (
+        "soroi-embedded",
+        &[
+            "soroi-api",
+            "soroi-apiserver",
+            "soroi-clock",
+            "soroi-cluster",
+            "soroi-control",
+            "soroi-quantity",
+            "soroi-watch",
+            "soroi-webhook",
+        ],
+    ),
 ];
 
 /// What the engine may use from outside: data structures and the derive of its error type.

@@ -1,0 +1,366 @@
+//! What does a story say? A scenario file as a value.
+//!
+//! A scenario is a Markdown file that reads as a page: prose, manifests in fenced YAML, and console
+//! blocks in which a line that starts with `$ ` is a step and the lines below it are what must be
+//! seen. `scenarios/README.md` is the reference of the format. Every step is something that a user
+//! does through the API (or starting and stopping the product), so that the same file runs on the
+//! embedded cluster and on a real one.
+//!
+//! This module parses and nothing more: it never talks to a cluster.
+
+mod build;
+mod command;
+mod page;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::kind::Kind;
+
+pub use words::{DEFAULT_NAMESPACE, OWN_PREFIX};
+
+/// A placement policy, as scenarios and configurations spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// Quota and places in one decision.
+    Unified,
+    /// Places only where the flavor names a Topology, pinned by node selectors.
+    TopologyOnly,
+    /// Quota first, then places for the gang.
+    AfterAdmission,
+    /// Quota alone.
+    QuotaOnly,
+}
+
+impl Placement {
+    /// All of them, the default first.
+    pub const ALL: [Self; 4] = [Self::Unified, Self::TopologyOnly, Self::AfterAdmission, Self::QuotaOnly];
+
+    /// Its name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unified => "Unified",
+            Self::TopologyOnly => "TopologyOnly",
+            Self::AfterAdmission => "AfterAdmission",
+            Self::QuotaOnly => "QuotaOnly",
+        }
+    }
+
+    /// The policy of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|placement| placement.name() == name)
+    }
+
+    /// Whether a gang under this policy rests whole or empty.
+    pub fn all_or_nothing(self) -> bool {
+        matches!(self, Self::Unified | Self::AfterAdmission)
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A scenario file.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// File name without its ending.
+    pub name: String,
+    /// The text of its first heading.
+    pub title: String,
+    /// What its `yaml settings` block says.
+    pub settings: Settings,
+    /// Steps in order.
+    pub steps: Vec<Step>,
+}
+
+/// What holds for a scenario as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The policies that it is played under.
+    pub placements: Vec<Placement>,
+    /// How long what must be seen may take.
+    pub within: Duration,
+    /// How long a gang may rest between nothing and its minimum after it was whole.
+    pub recovery: Duration,
+    /// Extra time for what must be seen after a crash or under faults: a restart, back-offs.
+    pub patience: Duration,
+    /// Kinds of runs that make no sense here, each with the reason.
+    pub skip: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            placements: vec![Placement::Unified],
+            within: Duration::from_secs(10),
+            recovery: Duration::from_secs(65),
+            patience: Duration::from_secs(90),
+            skip: BTreeMap::new(),
+        }
+    }
+}
+
+/// One step: a line of a console block with what must be seen, or a YAML block.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// The step as written.
+    pub text: String,
+    /// The policies that it belongs to; empty: all.
+    pub only: Vec<Placement>,
+    /// What is done.
+    pub action: Action,
+    /// The lines that must be seen, as written.
+    pub expected: Vec<String>,
+}
+
+impl Step {
+    /// Whether the step belongs to a run under `placement`.
+    pub fn applies_to(&self, placement: Placement) -> bool {
+        self.only.is_empty() || self.only.contains(&placement)
+    }
+}
+
+/// The name of an object: namespace (empty for cluster-scoped kinds) and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ref {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace, or empty.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() || self.namespace == DEFAULT_NAMESPACE {
+            write!(f, "{} {}", self.kind.word, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.kind.word, self.namespace, self.name)
+        }
+    }
+}
+
+/// A gang by the name of its Job or PodGroup.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GangRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// The name of its Job or PodGroup.
+    pub name: String,
+}
+
+/// Some pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pods {
+    /// By name.
+    Named(Vec<(String, String)>),
+    /// Members of a gang that have not ended, by name.
+    Of {
+        /// The gang.
+        gang: GangRef,
+        /// Only those on this node.
+        node: Option<String>,
+        /// Only the one with this completion index.
+        index: Option<u32>,
+        /// All of them, or the first one.
+        all: bool,
+    },
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Creates objects, or merges into those that are there.
+    Apply(Vec<Value>),
+    /// Deletes objects; waits for nothing.
+    Delete(Vec<Ref>),
+    /// Deletes pods.
+    DeletePods(Pods),
+    /// Evicts pods through the eviction API.
+    Evict(Pods),
+    /// Merges into an object, or into a subresource of it.
+    Patch {
+        /// The object.
+        target: Ref,
+        /// `status`, `scale` or nothing.
+        subresource: Option<String>,
+        /// RFC 7386.
+        patch: Value,
+    },
+    /// Adds a taint to a node, or takes it away (`effect: None`).
+    Taint {
+        /// The node.
+        node: String,
+        /// The taint's key.
+        key: String,
+        /// The taint's value.
+        value: String,
+        /// Its effect; `None` removes all taints with that key.
+        effect: Option<String>,
+    },
+    /// Writes a phase into the status of pods, as their kubelet would.
+    Phase {
+        /// The pods.
+        pods: Pods,
+        /// The phase.
+        phase: String,
+    },
+    /// Stops the kubelet of a node (no more heartbeats), or starts it again.
+    Kubelet {
+        /// The node.
+        node: String,
+        /// Whether it runs from now on.
+        runs: bool,
+    },
+    /// Lets time pass.
+    Wait(Duration),
+    /// Stops the product, or starts it.
+    Product {
+        /// Whether it runs from now on.
+        runs: bool,
+    },
+    /// From now on this must never be true.
+    Forbid(Condition),
+    /// A condition that was forbidden is forbidden no longer.
+    Allow(Condition),
+    /// From now on a container is added to every new pod that matches.
+    Inject(Injection),
+    /// Looks at the cluster: the expected lines must be seen in time, and stay.
+    Get(Look),
+}
+
+/// A mutation of new pods, as somebody else's admission webhook would make it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Injection {
+    /// Labels that a pod must have.
+    pub labels: BTreeMap<String, String>,
+    /// The container that is added.
+    pub container: Value,
+}
+
+/// A view of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What is looked at.
+    pub view: View,
+    /// Only what belongs to this gang.
+    pub gang: Option<GangRef>,
+    /// Only these rows; empty: all.
+    pub names: Vec<String>,
+}
+
+/// What a look shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// One row per gang.
+    Gangs,
+    /// One row per pod.
+    Pods,
+    /// One row per Job.
+    Jobs,
+    /// One row per PodGroup.
+    Groups,
+    /// One row per node, with what is on it.
+    Nodes,
+    /// One row per ClusterQueue.
+    Queues,
+    /// One row per LocalQueue.
+    LocalQueues,
+    /// One row per Workload.
+    Workloads,
+    /// One row per GangPlan.
+    Plans,
+    /// One row per event.
+    Events,
+}
+
+/// All clauses hold at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// As written.
+    pub text: String,
+    /// The clauses.
+    pub clauses: Vec<Clause>,
+}
+
+/// A number read from the cluster, compared with a constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clause {
+    /// What is measured.
+    pub measure: Measure,
+    /// How it is compared.
+    pub compare: Compare,
+    /// With what; quantities in base units.
+    pub bound: i64,
+}
+
+/// What a condition measures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Bound pods of a gang that have not ended and are not being deleted.
+    Bound(GangRef),
+    /// Pods of a gang that exist and have not ended.
+    Pods(GangRef),
+    /// Pods of a gang that are being deleted.
+    Terminating(GangRef),
+    /// Pods of a gang that failed, those already gone included.
+    Failed(GangRef),
+    /// How often the gang's Workload went to Evicted.
+    Evictions(GangRef),
+    /// Usage of a resource in a ClusterQueue's status, over all flavors.
+    Usage {
+        /// The ClusterQueue.
+        queue: String,
+        /// The resource.
+        resource: String,
+    },
+}
+
+/// How a measure is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// `<`
+    Less,
+    /// `=`
+    Equal,
+    /// `>`
+    More,
+}
+
+/// A file that cannot be read as a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {text}")]
+pub struct ParseError {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Scenario {
+    /// Reads a scenario from the text of its file.
+    ///
+    /// # Errors
+    /// The first line that cannot be understood, and why.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ParseError> {
+        page::parse(name, text)
+    }
+
+    /// The page with what was seen in place of what was expected; `seen` is by line of the step.
+    pub fn rewrite(&self, text: &str, seen: &BTreeMap<usize, Vec<String>>) -> String {
+        page::rewrite(self, text, seen)
+    }
+}
+
+#[cfg(test)]
+mod tests;
