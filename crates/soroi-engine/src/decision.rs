@@ -11,7 +11,8 @@ pub enum Decision {
     /// The gang starts: write this down, then release it.
     Admit(Admission),
     /// The gang holds quota and gets its places now, or new places for members that lost theirs.
-    /// Replaces the nodes of the gang's plan as a whole; bound members keep theirs.
+    /// Replaces the nodes of the gang's plan as a whole; bound members keep theirs. Confirmed like
+    /// an admission ([`crate::event::Outcome::Committed`]); nothing is bound there before.
     Place(Admission),
     /// Bind this pod to this node. Given only after the commit was confirmed and the gang's
     /// minimum of members exists.
@@ -34,7 +35,10 @@ pub enum Decision {
         /// Members ran already: this is an eviction, with an Evicted condition.
         started: bool,
     },
-    /// The gang waits for this reason. Given when the reason changed.
+    /// The gang waits for this reason. Given when the kind of the reason changed; when only its
+    /// numbers did, for the first gangs of each queue ([`crate::Engine::reason`] has the others').
+    /// Also for admitted gangs that wait for places: those of AfterAdmission, and running ones
+    /// that lost members.
     Pending {
         /// The gang.
         gang: GangId,
@@ -74,7 +78,7 @@ pub struct PodSetAdmission {
 }
 
 /// Places by topology domain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TopologyPlaces {
     /// Node label keys, coarsest first. Only the last one when that is the host name.
     pub levels: Vec<Name>,
@@ -83,7 +87,7 @@ pub struct TopologyPlaces {
 }
 
 /// A topology domain and how many pods go there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TopologyDomain {
     /// One value per level.
     pub values: Vec<Name>,

@@ -86,8 +86,10 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The admission was written down (GangPlan, or Workload status for policies without plans).
+    /// The same for [`crate::Decision::Place`].
     Committed(GangId),
-    /// It could not be written; nothing outside changed. Places and quota are given back.
+    /// It could not be written; nothing outside changed. Places and quota are given back; after
+    /// [`crate::Decision::Place`] the new places only. Decided again after a pause.
     NotCommitted(GangId),
     /// The API server accepted the binding.
     Bound(PodUid),
@@ -473,7 +475,7 @@ pub struct PodSet {
 }
 
 /// Where the pods of a pod set must be relative to each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TopologyRequest {
     /// Nothing was asked.
     #[default]
@@ -506,6 +508,9 @@ pub struct Admitted {
     pub cluster_queue: Name,
     /// Per pod set: name, count, and the flavor of each resource.
     pub pod_sets: Vec<(Name, u32, BTreeMap<Name, Name>)>,
+    /// Per pod set that is pinned to topology domains: its name and the domains. Restores the
+    /// places of gangs whose policy has no plan.
+    pub topology: BTreeMap<Name, crate::decision::TopologyPlaces>,
 }
 
 /// A GangPlan: the commit record.
@@ -513,6 +518,9 @@ pub struct Admitted {
 pub struct Plan {
     /// The gang.
     pub gang: GangId,
+    /// [`Gang::owners`], so that bound pods are still found when the gang itself is gone; may be
+    /// empty.
+    pub owners: Vec<Name>,
     /// How far it was carried out.
     pub phase: PlanPhase,
     /// What was decided.

@@ -25,7 +25,7 @@ use part::Part;
 type Taken = Vec<(NodeIx, u32)>;
 
 /// A gang, or what is left of it to be placed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlaceRequest {
     /// What to place; at least one.
     pub pod_sets: Vec<PodSetRequest>,
@@ -37,7 +37,7 @@ pub struct PlaceRequest {
 }
 
 /// Some equal pods to be placed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSetRequest {
     /// Its name, for the answer.
     pub name: Name,

@@ -268,4 +268,6 @@ pub enum UndoReason {
     ClusterQueueStopped,
     /// It holds quota, and nothing of it can run (found after a restart).
     Orphaned,
+    /// It was being taken back when the engine started; the plan says why.
+    Interrupted,
 }
