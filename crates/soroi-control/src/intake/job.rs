@@ -1,0 +1,258 @@
+//! What does a Job want, and how far is it?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use sha1::{Digest, Sha1};
+use soroi_engine::event::{Millis, Name, TopologyRequest};
+
+use super::{Invalid, keys, millis, pod, some_name};
+
+/// What is worth remembering of a Job: below a kilobyte, its template only as a digest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFacts {
+    /// Its uid.
+    pub uid: Name,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// The LocalQueue that its label names; with one it is ours to manage.
+    pub queue: Option<Name>,
+    /// The WorkloadPriorityClass that its label names.
+    pub priority_class: Option<Name>,
+    /// The PriorityClass that its template names.
+    pub pod_priority_class: Option<Name>,
+    /// The PodGroup that its template names: its gang is that of the group.
+    pub group: Option<Name>,
+    /// The scheduler that its template names.
+    pub scheduler: Name,
+    /// `spec.managedBy`, when that is not the Job controller.
+    pub managed_by: Option<Name>,
+    /// Gates that others keep closed (`kueue.x-k8s.io/admission-gated-by`).
+    pub gated_by: Option<Name>,
+    /// `spec.suspend`: what was asked of the Job controller.
+    pub suspend: bool,
+    /// `Suspended=True` in its status: what the Job controller did.
+    pub suspended: bool,
+    /// Pods that are not terminal, by its status.
+    pub active: u32,
+    /// Pods that are ready, by its status.
+    pub ready: u32,
+    /// Pods that are being deleted, by its status.
+    pub terminating: u32,
+    /// Pods that ended well.
+    pub succeeded: u32,
+    /// Indexes that failed for good.
+    pub failed_indexes: u32,
+    /// `spec.parallelism`.
+    pub parallelism: u32,
+    /// `spec.completions`; `None`: a work queue that ends with its first success.
+    pub completions: Option<u32>,
+    /// How few pods still are worth starting (`kueue.x-k8s.io/job-min-parallelism`).
+    pub min_parallelism: Option<u32>,
+    /// How it ended.
+    pub finished: Option<Finished>,
+    /// `status.startTime`.
+    pub started_at: Option<Millis>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// It has a deletion timestamp.
+    pub terminating_itself: bool,
+    /// Its selector is its user's own, so its template carries no generated labels.
+    pub manual_selector: bool,
+    /// Where its pods must be relative to each other.
+    pub topology: TopologyRequest,
+    /// Tells whether its template still is what its Workload was made of: [`digest`] of
+    /// [`pod_set_template`]. Meaningful while it is suspended and not released.
+    pub template_digest: [u8; 20],
+}
+
+/// How a Job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Complete, as opposed to Failed.
+    pub succeeded: bool,
+    /// The message of its condition.
+    pub message: Name,
+    /// When.
+    pub at: Millis,
+}
+
+impl JobFacts {
+    /// How many pods its Workload asks for: `min(parallelism, completions)`, as Kueue counts.
+    pub fn pods(&self) -> u32 {
+        self.completions.map_or(self.parallelism, |completions| completions.min(self.parallelism))
+    }
+
+    /// How many pods should run from now on: at most what still has to be completed. A work queue
+    /// starts no new ones after its first success (`batch/v1` Job controller).
+    pub fn pods_left(&self) -> u32 {
+        if self.completions.is_none() && self.succeeded > 0 {
+            return self.active.min(self.parallelism);
+        }
+        let done = self.succeeded.saturating_add(self.failed_indexes);
+        self.completions
+            .map_or(self.parallelism, |completions| completions.saturating_sub(done).min(self.parallelism))
+    }
+
+    /// The API server of Kubernetes 1.36 would accept a change of the template now: suspended on
+    /// both sides, and no pod active. (1.34 and 1.35 also want [`Self::started_at`] to be empty.)
+    pub fn template_mutable(&self) -> bool {
+        self.suspend && self.suspended && self.active == 0
+    }
+
+    /// All its pods are ready or have ended well (Kueue's PodsReady).
+    pub fn pods_ready(&self) -> bool {
+        self.succeeded.saturating_add(self.ready) >= self.pods()
+    }
+}
+
+/// A Job, managed or not.
+///
+/// # Errors
+/// [`Invalid`] on `metadata.uid`, `spec`, a topology annotation or a number that is out of bounds.
+pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
+    let meta = &job.metadata;
+    let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
+    let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
+    let spec = job.spec.as_ref().ok_or_else(|| Invalid::new("spec", "is missing"))?;
+    let empty = PodSpec::default();
+    let pod_spec = spec.template.spec.as_ref().unwrap_or(&empty);
+    let status = job.status.as_ref();
+    let label = |key: &str| some_name(meta.labels.as_ref().and_then(|labels| labels.get(key)));
+    let annotation = |key: &str| some_name(meta.annotations.as_ref().and_then(|all| all.get(key)));
+    let count = |of: fn(&k8s_openapi::api::batch::v1::JobStatus) -> Option<i32>| {
+        u32::try_from(status.and_then(of).unwrap_or(0)).unwrap_or(0)
+    };
+    let template_meta = spec.template.metadata.as_ref().and_then(|meta| meta.annotations.as_ref());
+    let group = [keys::GROUP_ANNOTATION, keys::VOLCANO_GROUP_ANNOTATION]
+        .into_iter()
+        .find_map(|key| some_name(template_meta.and_then(|all| all.get(key))));
+    let failed_indexes = status.and_then(|status| status.failed_indexes.as_deref()).unwrap_or_default();
+    Ok(JobFacts {
+        uid,
+        namespace: Arc::from(meta.namespace.as_deref().unwrap_or_default()),
+        name,
+        queue: label(keys::QUEUE_NAME_LABEL),
+        priority_class: label(keys::PRIORITY_CLASS_LABEL),
+        pod_priority_class: some_name(pod_spec.priority_class_name.as_ref()),
+        group,
+        scheduler: Arc::from(pod::scheduler_name(pod_spec)),
+        managed_by: some_name(spec.managed_by.as_ref()).filter(|by| &**by != "kubernetes.io/job-controller"),
+        gated_by: annotation(keys::GATED_BY_ANNOTATION),
+        suspend: spec.suspend.unwrap_or(false),
+        suspended: condition(job, "Suspended").is_some(),
+        active: count(|status| status.active),
+        ready: count(|status| status.ready),
+        terminating: count(|status| status.terminating),
+        succeeded: count(|status| status.succeeded),
+        failed_indexes: count_indexes(failed_indexes)
+            .ok_or_else(|| Invalid::new("status.failedIndexes", format!("\"{failed_indexes}\"")))?,
+        parallelism: number("spec.parallelism", spec.parallelism)?.unwrap_or(1),
+        completions: number("spec.completions", spec.completions)?
+            .or(spec.parallelism.is_none().then_some(1)),
+        min_parallelism: annotation(keys::MIN_PARALLELISM_ANNOTATION)
+            .map(|text| text.parse().map_err(|_| not_a_number(keys::MIN_PARALLELISM_ANNOTATION, &text)))
+            .transpose()?,
+        finished: finished(job),
+        started_at: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_millisecond()),
+        created_at: millis(meta.creation_timestamp.as_ref()),
+        terminating_itself: meta.deletion_timestamp.is_some(),
+        manual_selector: spec.manual_selector.unwrap_or(false),
+        topology: topology(template_meta).map_err(|e| e.within("spec.template.metadata"))?,
+        template_digest: digest(&pod_set_template(job)),
+    })
+}
+
+fn not_a_number(annotation: &str, text: &str) -> Invalid {
+    Invalid::new(format!("metadata.annotations[{annotation}]"), format!("\"{text}\" is no whole number"))
+}
+
+fn number(field: &str, value: Option<i32>) -> Result<Option<u32>, Invalid> {
+    value
+        .map(|value| {
+            u32::try_from(value).map_err(|_| Invalid::new(field, format!("{value} must not be negative")))
+        })
+        .transpose()
+}
+
+fn condition<'a>(job: &'a Job, kind: &str) -> Option<&'a JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+}
+
+fn finished(job: &Job) -> Option<Finished> {
+    let (succeeded, condition) = match (condition(job, "Complete"), condition(job, "Failed")) {
+        (Some(complete), _) => (true, complete),
+        (None, Some(failed)) => (false, failed),
+        (None, None) => return None,
+    };
+    let message = Arc::from(condition.message.as_deref().unwrap_or_default());
+    Some(Finished { succeeded, message, at: millis(condition.last_transition_time.as_ref()) })
+}
+
+/// How many indexes a text like `1,3-5` names (`batch/v1` JobStatus); `None` if it is malformed.
+fn count_indexes(text: &str) -> Option<u32> {
+    let mut count: u32 = 0;
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        count = count.saturating_add(last.checked_sub(first)?.saturating_add(1));
+    }
+    Some(count)
+}
+
+/// The topology request that the annotations of a template make.
+///
+/// # Errors
+/// [`Invalid`] on the annotation: several that exclude each other, or one whose meaning cannot be
+/// honoured yet (slices and groups), because ignoring it would place the pods wrongly.
+pub fn topology(annotations: Option<&BTreeMap<String, String>>) -> Result<TopologyRequest, Invalid> {
+    let get = |key: &str| some_name(annotations.and_then(|all| all.get(key)));
+    for key in [keys::SLICE_TOPOLOGY, keys::SLICE_SIZE, keys::SLICE_LAYERS, keys::POD_SET_GROUP] {
+        if get(key).is_some() {
+            return Err(Invalid::new(format!("annotations[{key}]"), "is not supported"));
+        }
+    }
+    let required = get(keys::REQUIRED_TOPOLOGY).map(TopologyRequest::Required);
+    let preferred = get(keys::PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred);
+    let anywhere = get(keys::UNCONSTRAINED_TOPOLOGY)
+        .filter(|value| &**value == "true")
+        .map(|_| TopologyRequest::Unconstrained);
+    let mut asked = [required, preferred, anywhere].into_iter().flatten();
+    match (asked.next(), asked.next()) {
+        (None, _) => Ok(TopologyRequest::None),
+        (Some(request), None) => Ok(request),
+        (Some(_), Some(_)) => {
+            Err(Invalid::new("annotations", "must not contain more than one topology annotation"))
+        }
+    }
+}
+
+/// The Job's template as its Workload shows it: without the labels by which the API server tells
+/// one Job's pods from another's (all but `batch.kubernetes.io/job-name`, as Kueue keeps it).
+pub fn pod_set_template(job: &Job) -> PodTemplateSpec {
+    let mut template = job.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
+    if let Some(meta) = &mut template.metadata {
+        meta.creation_timestamp = None;
+        if let Some(labels) = &mut meta.labels {
+            for key in [keys::JOB_NAME_LEGACY, keys::CONTROLLER_UID, keys::CONTROLLER_UID_LEGACY] {
+                labels.remove(key);
+            }
+        }
+    }
+    template
+}
+
+/// A short stand-in for a template: equal templates have equal ones. SHA-1, as Workload names.
+pub fn digest(template: &PodTemplateSpec) -> [u8; 20] {
+    // Maps of Kubernetes' types are ordered, so that the text is the same each time.
+    let text = serde_json::to_vec(template).expect("a template is made of strings, numbers and maps");
+    Sha1::digest(text).into()
+}
+
+#[cfg(test)]
+mod tests;

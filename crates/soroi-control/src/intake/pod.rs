@@ -1,0 +1,162 @@
+//! What is this pod, and whose?
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use soroi_engine::event::{self, Millis, Name, PodPhase, Shape};
+
+use super::{Invalid, group_key, keys, labels, millis, request, selector, some_name};
+
+/// Which pods we may bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedulers {
+    /// The `schedulerName` that is ours.
+    pub ours: String,
+    /// `volcano` is served too, because no Volcano scheduler runs.
+    pub volcano: bool,
+}
+
+impl Schedulers {
+    /// Whether a pod that names this scheduler is ours to bind.
+    pub fn serve(&self, name: &str) -> bool {
+        name == self.ours || (self.volcano && name == "volcano")
+    }
+}
+
+impl Default for Schedulers {
+    fn default() -> Self {
+        Self { ours: "soroi".into(), volcano: false }
+    }
+}
+
+/// A pod as the engine sees it, and what else is worth remembering of it: well below a kilobyte.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodFacts {
+    /// The engine's fact. Its `owner` follows the rule of [`crate::intake`].
+    pub pod: event::Pod,
+    /// The uid of the Job that controls it.
+    pub job: Option<Name>,
+    /// The uid of whatever controls it, a Job included: names the PodGroup that Volcano makes for
+    /// pods without one.
+    pub controller: Option<Name>,
+    /// The PodGroup that its annotation names.
+    pub group: Option<Name>,
+    /// The LocalQueue that its label names.
+    pub queue: Option<Name>,
+    /// The Volcano Queue that its annotation names.
+    pub volcano_queue: Option<Name>,
+    /// Its role in a PodGroup (annotation `volcano.sh/task-spec`).
+    pub role: Option<Name>,
+    /// `spec.schedulerName`.
+    pub scheduler: Name,
+    /// `spec.priority`, 0 if none.
+    pub priority: i32,
+    /// When it was created.
+    pub created_at: Millis,
+    /// Its scheduling gates.
+    pub gates: Vec<Name>,
+    /// Reason and message of a `PodScheduled=False` condition.
+    pub unscheduled: Option<(Name, Name)>,
+    /// `status.reason`: for a failed pod why the kubelet refused it (`OutOfcpu`).
+    pub reason: Option<Name>,
+    /// The Ready condition is True.
+    pub ready: bool,
+}
+
+impl PodFacts {
+    /// The engine's fact of a pod that no gang claims: it is its own owner.
+    #[must_use]
+    pub fn alone(&self) -> event::Pod {
+        event::Pod { owner: Some(self.pod.uid.clone()), ..self.pod.clone() }
+    }
+}
+
+/// A pod, managed or not.
+///
+/// # Errors
+/// [`Invalid`] on `metadata.uid`, `metadata.name`, `spec` or a quantity or selector within.
+pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
+    let meta = &pod.metadata;
+    let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
+    let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
+    let namespace = Arc::from(meta.namespace.as_deref().unwrap_or_default());
+    let spec = pod.spec.as_ref().ok_or_else(|| Invalid::new("spec", "is missing"))?;
+    let shape = shape(spec, request::charged(pod)?)?;
+    let label = |key: &str| some_name(meta.labels.as_ref().and_then(|labels| labels.get(key)));
+    let annotation = |key: &str| some_name(meta.annotations.as_ref().and_then(|all| all.get(key)));
+    let controller = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let job = controller
+        .filter(|owner| owner.kind == "Job" && owner.api_version.starts_with("batch/"))
+        .map(|owner| Arc::from(owner.uid.as_str()));
+    let group = annotation(keys::GROUP_ANNOTATION).or_else(|| annotation(keys::VOLCANO_GROUP_ANNOTATION));
+    let owner =
+        job.clone().or_else(|| Some(group_key(&namespace, group.as_ref()?))).unwrap_or_else(|| uid.clone());
+    let scheduler: Name = Arc::from(scheduler_name(spec));
+    let gates: Vec<Name> =
+        spec.scheduling_gates.iter().flatten().map(|gate| Arc::from(gate.name.as_str())).collect();
+    let status = pod.status.as_ref();
+    let condition = |kind: &str| {
+        status.and_then(|status| status.conditions.iter().flatten().find(|condition| condition.type_ == kind))
+    };
+    let text = |text: &Option<String>| -> Name { Arc::from(text.as_deref().unwrap_or_default()) };
+    Ok(PodFacts {
+        pod: event::Pod {
+            uid,
+            namespace,
+            name,
+            node: some_name(spec.node_name.as_ref()),
+            shape: Arc::new(shape),
+            owner: Some(owner),
+            pod_set: label(keys::POD_SET_LABEL),
+            index: annotation(keys::INDEX)
+                .or_else(|| label(keys::INDEX))
+                .and_then(|index| index.parse().ok()),
+            phase: phase(status.and_then(|status| status.phase.as_deref())),
+            terminating: meta.deletion_timestamp.is_some(),
+            bindable: schedulers.serve(&scheduler) && gates.is_empty(),
+        },
+        job,
+        controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
+        group,
+        queue: label(keys::QUEUE_NAME_LABEL),
+        volcano_queue: annotation(keys::VOLCANO_QUEUE_ANNOTATION),
+        role: annotation(keys::ROLE_ANNOTATION),
+        scheduler,
+        priority: spec.priority.unwrap_or(0),
+        created_at: millis(meta.creation_timestamp.as_ref()),
+        gates,
+        unscheduled: condition("PodScheduled")
+            .filter(|condition| condition.status == "False")
+            .map(|condition| (text(&condition.reason), text(&condition.message))),
+        reason: some_name(status.and_then(|status| status.reason.as_ref())),
+        ready: condition("Ready").is_some_and(|condition| condition.status == "True"),
+    })
+}
+
+/// What placement must know of a pod with this specification.
+pub(super) fn shape(
+    spec: &PodSpec,
+    requests: std::collections::BTreeMap<Name, event::Amount>,
+) -> Result<Shape, Invalid> {
+    Ok(Shape {
+        requests,
+        node_selector: labels(spec.node_selector.as_ref()),
+        node_affinity: selector::node_affinity(spec.affinity.as_ref()).map_err(|e| e.within("spec"))?,
+        tolerations: selector::tolerations(spec.tolerations.as_ref()).map_err(|e| e.within("spec"))?,
+    })
+}
+
+/// The scheduler that a pod names; the API server fills in the default one.
+pub(super) fn scheduler_name(spec: &PodSpec) -> &str {
+    spec.scheduler_name.as_deref().filter(|name| !name.is_empty()).unwrap_or("default-scheduler")
+}
+
+fn phase(phase: Option<&str>) -> PodPhase {
+    match phase {
+        None | Some("" | "Pending") => PodPhase::Pending,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        // Unknown: its node does not answer, and what runs there may still run.
+        Some(_) => PodPhase::Running,
+    }
+}
