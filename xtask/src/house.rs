@@ -151,10 +151,13 @@ fn shape_of(name: &str, text: &str) -> Vec<String> {
         breaches.push(format!("{name}: name the file after its module (foo.rs and foo/), not mod.rs"));
     }
     if !text.starts_with("//!") {
-        breaches.push(format!("{name}: open with `//!`: what this module knows, and what it must never know"));
+        breaches
+            .push(format!("{name}: open with `//!`: what this module knows, and what it must never know"));
     }
     // Spelt in two halves so that this file does not find itself.
-    for word in [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimpl", "emented!"), concat!("todo", "!(")] {
+    for word in
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimpl", "emented!"), concat!("todo", "!(")]
+    {
         if text.contains(word) {
             breaches.push(format!("{name}: `{word}`: finish it, or file an issue and say what is absent"));
         }

@@ -7,6 +7,8 @@ mod house;
 mod kubernetes;
 mod test;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Chores of the Soroi project.
@@ -31,10 +33,13 @@ enum Chore {
     Tidy,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Args::parse().chore {
+fn main() -> ExitCode {
+    let done = match Args::parse().chore {
         Chore::Test => test::run(),
         Chore::Kubernetes(chore) => kubernetes::run(chore),
         Chore::Tidy => house::check(),
-    }
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
 }

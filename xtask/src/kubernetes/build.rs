@@ -26,13 +26,16 @@ pub(super) fn binaries() -> anyhow::Result<PathBuf> {
     let module = root.join("kubernetes");
     let folder = root.join("target/kubernetes/bin");
     let pinned = modified(&module.join("go.sum"));
-    let missing: Vec<_> =
-        PROGRAMS.iter().filter(|(_, name)| modified(&folder.join(name)) < pinned).collect();
+    let missing: Vec<_> = PROGRAMS.iter().filter(|(_, name)| modified(&folder.join(name)) < pinned).collect();
     if missing.is_empty() {
         return Ok(folder);
     }
     need_go()?;
-    eprintln!("building {} of {} programs of Kubernetes {VERSION} (minutes, once)", missing.len(), PROGRAMS.len());
+    eprintln!(
+        "building {} of {} programs of Kubernetes {VERSION} (minutes, once)",
+        missing.len(),
+        PROGRAMS.len()
+    );
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (package, name) in missing {
         eprintln!("  {name}");

@@ -29,7 +29,10 @@ pub(super) fn up(dir: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     if dir.join("pids").exists() {
-        bail!("{} holds a control plane already; end it with: cargo xtask kubernetes down --dir …", dir.display());
+        bail!(
+            "{} holds a control plane already; end it with: cargo xtask kubernetes down --dir …",
+            dir.display()
+        );
     }
     let plane = Plane { bin, dir: dir.clone(), ports: free_ports()? };
     plane.write_keys()?;
@@ -81,12 +84,21 @@ impl Plane {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let key = KeyPair::generate()?;
-        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.0.0.1"];
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "127.0.0.1",
+            "10.0.0.1",
+        ];
         let leaf = CertificateParams::new(names.map(String::from))?.signed_by(&key, &authority)?;
         self.write("ca.crt", &authority.pem())?;
         self.write("apiserver.crt", &leaf.pem())?;
         self.write("apiserver.key", &key.serialize_pem())?;
-        self.write("service-account.key", &KeyPair::generate()?.serialize_pem())?;
+        let signer = KeyPair::generate()?;
+        self.write("service-account.key", &signer.serialize_pem())?;
+        self.write("service-account.pub", &signer.public_key_pem())?;
         let mut tokens = String::new();
         for (user, group) in [
             ("admin", "system:masters"),
@@ -95,7 +107,9 @@ impl Plane {
         ] {
             let token = secret()?;
             tokens.push_str(&format!("{token},{user},{user},\"{group}\"\n"));
-            let name = user.strip_prefix("system:").map_or("kubeconfig".to_owned(), |part| format!("{part}.kubeconfig"));
+            let name = user
+                .strip_prefix("system:")
+                .map_or("kubeconfig".to_owned(), |part| format!("{part}.kubeconfig"));
             self.write(&name, &self.kubeconfig(user, &token))?;
         }
         self.write("tokens.csv", &tokens)
@@ -115,55 +129,67 @@ impl Plane {
     fn start_etcd(&self) -> anyhow::Result<()> {
         let client = format!("http://127.0.0.1:{}", self.ports.etcd);
         let peer = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
-        self.start("etcd", &[
-            ("--data-dir", &self.path("etcd")),
-            ("--listen-client-urls", &client),
-            ("--advertise-client-urls", &client),
-            ("--listen-peer-urls", &peer),
-            ("--initial-advertise-peer-urls", &peer),
-            ("--initial-cluster", &format!("default={peer}")),
-            // Tests never outlive the machine, and a sync to disk would be most of their time.
-            ("--unsafe-no-fsync", "true"),
-            ("--log-level", "warn"),
-        ])
+        self.start(
+            "etcd",
+            &[
+                ("--data-dir", &self.path("etcd")),
+                ("--listen-client-urls", &client),
+                ("--advertise-client-urls", &client),
+                ("--listen-peer-urls", &peer),
+                ("--initial-advertise-peer-urls", &peer),
+                ("--initial-cluster", &format!("default={peer}")),
+                // Tests never outlive the machine, and a sync to disk would be most of their time.
+                ("--unsafe-no-fsync", "true"),
+                ("--log-level", "warn"),
+            ],
+        )
     }
 
     fn start_apiserver(&self) -> anyhow::Result<()> {
         let key = self.path("service-account.key");
-        self.start("kube-apiserver", &[
-            ("--etcd-servers", &format!("http://127.0.0.1:{}", self.ports.etcd)),
-            ("--bind-address", "127.0.0.1"),
-            ("--secure-port", &self.ports.api.to_string()),
-            ("--cert-dir", &self.path("certs")),
-            ("--tls-cert-file", &self.path("apiserver.crt")),
-            ("--tls-private-key-file", &self.path("apiserver.key")),
-            ("--service-account-issuer", "https://kubernetes.default.svc"),
-            ("--service-account-key-file", &key),
-            ("--service-account-signing-key-file", &key),
-            ("--token-auth-file", &self.path("tokens.csv")),
-            ("--authorization-mode", "Node,RBAC"),
-            ("--service-cluster-ip-range", "10.0.0.0/24"),
-            ("--max-requests-inflight", "3000"),
-            ("--max-mutating-requests-inflight", "1500"),
-        ])
+        self.start(
+            "kube-apiserver",
+            &[
+                ("--etcd-servers", &format!("http://127.0.0.1:{}", self.ports.etcd)),
+                ("--bind-address", "127.0.0.1"),
+                ("--secure-port", &self.ports.api.to_string()),
+                ("--cert-dir", &self.path("certs")),
+                ("--tls-cert-file", &self.path("apiserver.crt")),
+                ("--tls-private-key-file", &self.path("apiserver.key")),
+                ("--service-account-issuer", "https://kubernetes.default.svc"),
+                ("--service-account-key-file", &self.path("service-account.pub")),
+                ("--service-account-signing-key-file", &key),
+                ("--token-auth-file", &self.path("tokens.csv")),
+                ("--authorization-mode", "Node,RBAC"),
+                ("--service-cluster-ip-range", "10.0.0.0/24"),
+                ("--max-requests-inflight", "3000"),
+                ("--max-mutating-requests-inflight", "1500"),
+            ],
+        )
     }
 
     fn start_controllers(&self) -> anyhow::Result<()> {
-        self.start("kube-controller-manager", &[
-            ("--kubeconfig", &self.path("kube-controller-manager.kubeconfig")),
-            ("--leader-elect", "false"),
-            ("--service-account-private-key-file", &self.path("service-account.key")),
-            ("--root-ca-file", &self.path("ca.crt")),
-            ("--use-service-account-credentials", "true"),
-            ("--secure-port", "0"),
-            ("--kube-api-qps", "500"),
-            ("--kube-api-burst", "1000"),
-        ])?;
-        self.start("kube-scheduler", &[
-            ("--kubeconfig", &self.path("kube-scheduler.kubeconfig")),
-            ("--leader-elect", "false"),
-            ("--secure-port", "0"),
-        ])
+        self.start(
+            "kube-controller-manager",
+            &[
+                ("--kubeconfig", &self.path("kube-controller-manager.kubeconfig")),
+                ("--leader-elect", "false"),
+                ("--service-account-private-key-file", &self.path("service-account.key")),
+                ("--root-ca-file", &self.path("ca.crt")),
+                ("--use-service-account-credentials", "true"),
+                ("--secure-port", "0"),
+                ("--kube-api-qps", "500"),
+                ("--kube-api-burst", "1000"),
+            ],
+        )?;
+        self.start(
+            "kube-scheduler",
+            &[
+                ("--kubeconfig", &self.path("kube-scheduler.kubeconfig")),
+                ("--leader-elect", "false"),
+                ("--secure-port", "0"),
+            ],
+        )
     }
 
     /// Starts a program in a process group of its own, with its output in a file.
@@ -192,10 +218,20 @@ impl Plane {
             if ready.status.success() {
                 return Ok(());
             }
+            if let Some(ended) = self.ended()? {
+                bail!("{ended} ended at once; its output is in {}", self.path(&format!("{ended}.log")));
+            }
             pause();
         }
         let log = self.path("kube-apiserver.log");
         bail!("kube-apiserver was not ready within {READY_SECS_MAX} s; its output is in {log}")
+    }
+
+    /// The first program that was started and does not run any more.
+    fn ended(&self) -> anyhow::Result<Option<String>> {
+        let pids = fs::read_to_string(self.dir.join("pids"))?;
+        let ended = pids.lines().filter_map(|line| line.split_once(' ')).find(|(pid, name)| !runs(pid, name));
+        Ok(ended.map(|(_, name)| name.to_owned()))
     }
 
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
@@ -223,21 +259,24 @@ fn secret() -> anyhow::Result<String> {
 }
 
 fn end(pid: &str, name: &str) {
-    let runs = |pid: &str| {
-        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(name))
-            && !fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
-    };
-    if !runs(pid) {
+    if !runs(pid, name) {
         return;
     }
     signal("-TERM", pid);
     for _ in 0..END_SECS_MAX * 10 {
-        if !runs(pid) {
+        if !runs(pid, name) {
             return;
         }
         pause();
     }
     signal("-KILL", pid);
+}
+
+/// This process lives and is this program (a number may be used again for another).
+fn runs(pid: &str, name: &str) -> bool {
+    let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    line.is_ok_and(|line| line.contains(name)) && !stat.is_ok_and(|stat| stat.contains(") Z "))
 }
 
 fn signal(signal: &str, pid: &str) {
