@@ -1,0 +1,355 @@
+//! What must hold, whatever the story? Rules over a world, read from the API alone.
+//!
+//! [`on_change`] holds at every moment, [`over_time`] as time passes, [`at_rest`] when nothing is
+//! under way, [`leftovers`] when everything was deleted. The numbers are those of the project's
+//! list of invariants. Knows the world; never the product's memory.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use soroi_quantity::{Quantity, base_units, display};
+
+use crate::kind::{self, Kind};
+use crate::scenario::{Clause, Compare, Condition, GangRef, Measure, Placement};
+use crate::world::{Amounts, GangView, Key, State, World, amounts, is_true, pod_requests};
+
+/// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
+const GATHER_MAX: Duration = Duration::from_secs(15);
+/// A pod that somebody else bound may cross a bind of the product whose watch was just cut.
+const CROSSING_MAX: SignedDuration = SignedDuration::from_secs(30);
+
+/// What a run allows.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The policy.
+    pub placement: Placement,
+    /// How long a gang that was whole may rest between nothing and its minimum.
+    pub recovery: Duration,
+    /// Extra time, for runs in which the product is hindered.
+    pub patience: Duration,
+    /// Watches may be cut, so that binds of others are seen late.
+    pub stale: bool,
+}
+
+/// Checks what a change may have broken; adds to the world's violations.
+pub fn on_change(world: &mut World, changed: &[Key], now: Timestamp, limits: &Limits) {
+    for key in changed.iter().filter(|key| key.0 == kind::POD) {
+        bind(world, key, now, limits);
+    }
+    gangs_between(world, now);
+    let broken: Vec<String> = world
+        .forbidden
+        .iter()
+        .filter(|condition| holds(world, condition))
+        .map(|condition| format!("forbidden: {}", condition.text))
+        .chain(negative_usage(world))
+        .collect();
+    for violation in broken {
+        violate(world, violation);
+    }
+}
+
+fn violate(world: &mut World, violation: String) {
+    if !world.violations.contains(&violation) {
+        world.violations.push(violation);
+    }
+}
+
+/// Invariants 3 and 6: a pod is bound once, and no bind overfills a node.
+fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
+    let Some(pod) = world.get(kind::POD, &key.1, &key.2) else { return };
+    let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) else { return };
+    let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    match world.bound_to.get(&uid) {
+        Some(first) if *first == node => return,
+        Some(first) => {
+            let violation = format!("pod {} was bound to {first} and then to {node}", key.2);
+            return violate(world, violation);
+        }
+        None => {}
+    }
+    let over = overfull(world, &node, now, limits);
+    world.bound_to.insert(uid, node.clone());
+    if let Some(what) = over {
+        violate(world, format!("the bind of pod {} overfills node {node}: {what}", key.2));
+    }
+}
+
+/// What a node has too much of.
+fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Option<String> {
+    let room = amounts(&world.get(kind::NODE, "", node)?["status"]["allocatable"]);
+    let mut used = Amounts::new();
+    let here = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"] == node);
+    for pod in here.filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))) {
+        let foreign = pod["spec"]["schedulerName"] == "default-scheduler";
+        if foreign && limits.stale && age(pod, now) < CROSSING_MAX {
+            return None;
+        }
+        for (resource, amount) in pod_requests(pod) {
+            let sum = used.entry(resource).or_insert(0);
+            *sum = sum.saturating_add(amount);
+        }
+    }
+    let over = used.iter().find(|(resource, used)| **used > room.get(*resource).copied().unwrap_or(0));
+    over.map(|(resource, used)| {
+        let room = room.get(resource).copied().unwrap_or(0);
+        format!("{resource} {} of {}", display(resource, *used), display(resource, room))
+    })
+}
+
+fn age(object: &Value, now: Timestamp) -> SignedDuration {
+    let created = object["metadata"]["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    created.map_or(SignedDuration::MAX, |created| now.duration_since(created))
+}
+
+fn negative_usage(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    for queue in world.all(kind::CLUSTER_QUEUE) {
+        for (flavor, resource, amount) in usage(&queue["status"]["flavorsUsage"]) {
+            if amount < 0 {
+                let name = &queue["metadata"]["name"];
+                found.push(format!("usage of {resource} in flavor {flavor} of queue {name} is negative"));
+            }
+        }
+    }
+    found
+}
+
+/// Remembers since when each gang has been between nothing and its minimum.
+fn gangs_between(world: &mut World, now: Timestamp) {
+    let views: Vec<(GangRef, usize, usize, bool)> = world
+        .gangs()
+        .iter()
+        .map(|view| (view.gang.clone(), members(view), view.minimum(), over(view)))
+        .collect();
+    for (gang, members, minimum, over) in views {
+        if members >= minimum && minimum > 0 {
+            world.were_whole.insert(gang.clone());
+        }
+        if members == 0 || members >= minimum || over {
+            world.between.remove(&gang);
+        } else {
+            world.between.entry(gang).or_insert(now);
+        }
+    }
+}
+
+/// Bound members; where pods count on their own (a group without Jobs) also those that succeeded.
+fn members(view: &GangView<'_>) -> usize {
+    let done = if view.jobs.is_empty() { view.succeeded() } else { 0 };
+    view.bound().len() + done
+}
+
+/// Whether all-or-nothing no longer concerns the gang: it ended, or its objects are going.
+fn over(view: &GangView<'_>) -> bool {
+    let going = |object: &&Value| !object["metadata"]["deletionTimestamp"].is_null();
+    let objects = view.jobs.iter().chain(view.group.iter());
+    let nothing_left = view.jobs.is_empty() && view.group.is_none();
+    nothing_left || view.state() == State::Finished || view.jobs_ended() || objects.clone().any(going)
+}
+
+/// Invariant 1 as time passes: a gang rests whole or empty.
+pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
+    if !limits.placement.all_or_nothing() {
+        return;
+    }
+    let late: Vec<String> = world
+        .between
+        .iter()
+        .filter_map(|(gang, since)| {
+            let whole_before = world.were_whole.contains(gang);
+            let usual = if whole_before { limits.recovery } else { GATHER_MAX };
+            let allowed = SignedDuration::try_from(usual.saturating_add(limits.patience)).ok()?;
+            (now.duration_since(*since) > allowed).then(|| {
+                let view = world.gang(gang);
+                format!("gang {} rests at {} of {} members", gang.name, members(&view), view.minimum())
+            })
+        })
+        .collect();
+    for violation in late {
+        violate(world, violation);
+    }
+}
+
+/// Whether every clause of a condition holds.
+pub fn holds(world: &World, condition: &Condition) -> bool {
+    condition.clauses.iter().all(|clause| clause_holds(world, clause))
+}
+
+fn clause_holds(world: &World, clause: &Clause) -> bool {
+    let value = measure(world, &clause.measure);
+    match clause.compare {
+        Compare::Less => value < clause.bound,
+        Compare::Equal => value == clause.bound,
+        Compare::More => value > clause.bound,
+    }
+}
+
+fn measure(world: &World, measure: &Measure) -> i64 {
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    match measure {
+        Measure::Bound(gang) => count(world.gang(gang).bound().len()),
+        Measure::Pods(gang) => {
+            count(world.gang(gang).pods.iter().filter(|pod| !crate::world::has_ended(pod)).count())
+        }
+        Measure::Terminating(gang) => {
+            let terminating = |pod: &&&Value| !pod["metadata"]["deletionTimestamp"].is_null();
+            count(world.gang(gang).pods.iter().filter(terminating).count())
+        }
+        Measure::Failed(gang) => count(world.failed(gang)),
+        Measure::Evictions(gang) => i64::from(world.evictions(gang)),
+        Measure::Usage { queue, resource } => {
+            let Some(queue) = world.get(kind::CLUSTER_QUEUE, "", queue) else { return 0 };
+            let usage = usage(&queue["status"]["flavorsUsage"]);
+            usage.iter().filter(|(_, name, _)| name == resource).map(|(_, _, amount)| amount).sum()
+        }
+    }
+}
+
+/// Flavor, resource and amount of every entry of a queue's usage.
+fn usage(flavors: &Value) -> Vec<(String, String, i64)> {
+    let mut found = Vec::new();
+    for flavor in flavors.as_array().into_iter().flatten() {
+        let name = flavor["name"].as_str().unwrap_or_default();
+        for resource in flavor["resources"].as_array().into_iter().flatten() {
+            let kind = resource["name"].as_str().unwrap_or_default();
+            let total = resource["total"].as_str().map_or_else(|| resource["total"].to_string(), str::to_owned);
+            let amount = total.parse::<Quantity>().map_or(0, |quantity| base_units(kind, &quantity));
+            found.push((name.to_owned(), kind.to_owned(), amount));
+        }
+    }
+    found
+}
+
+/// Everything that must hold when nothing is under way.
+pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
+    let mut broken = Vec::new();
+    for view in world.gangs() {
+        broken.extend(gang_at_rest(&view, limits));
+    }
+    broken.extend(books(world));
+    broken.extend(going(world));
+    broken.extend(plans(world, limits));
+    broken
+}
+
+/// Invariants 1, 2 and 7 for one gang.
+fn gang_at_rest(view: &GangView<'_>, limits: &Limits) -> Vec<String> {
+    let name = &view.gang.name;
+    let (have, need) = (members(view), view.minimum());
+    let mut broken = Vec::new();
+    if over(view) {
+        return broken;
+    }
+    if limits.placement.all_or_nothing() && have > 0 && have < need {
+        broken.push(format!("gang {name} rests at {have} of {need} members"));
+    }
+    let holds_quota = matches!(view.state(), State::Admitted | State::Reserved);
+    if limits.placement == Placement::Unified && holds_quota && have < need && !view.workloads.is_empty() {
+        broken.push(format!("gang {name} holds quota with {have} of {need} members placed"));
+    }
+    if view.state() == State::Pending && view.why().is_none() {
+        broken.push(format!("gang {name} waits and nothing says why"));
+    }
+    if view.state() == State::Admitted {
+        let gated = |pod: &&Value| pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+        let gated = view.pods.iter().copied().filter(gated).count();
+        if gated > 0 {
+            broken.push(format!("gang {name} is admitted and {gated} of its pods are still gated"));
+        }
+    }
+    broken
+}
+
+/// Invariant 4 as far as the API shows it: what queues say is the sum of what Workloads hold.
+fn books(world: &World) -> Vec<String> {
+    let mut broken = Vec::new();
+    for queue in world.all(kind::CLUSTER_QUEUE) {
+        let name = queue["metadata"]["name"].as_str().unwrap_or_default();
+        let of_queue = |workload: &&Value| {
+            workload["status"]["admission"]["clusterQueue"] == name && !is_true(workload, "Finished")
+        };
+        let holding: Vec<&Value> = world.all(kind::WORKLOAD).filter(of_queue).collect();
+        for (field, held) in [("flavorsUsage", "Admitted"), ("flavorsReservation", "QuotaReserved")] {
+            let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
+            for workload in holding.iter().filter(|workload| is_true(workload, held)) {
+                add_assignments(&mut sums, workload);
+            }
+            let mut shown: BTreeMap<(String, String), i64> = BTreeMap::new();
+            for (flavor, resource, amount) in usage(&queue["status"][field]) {
+                *shown.entry((flavor, resource)).or_insert(0) += amount;
+            }
+            sums.retain(|_, amount| *amount != 0);
+            shown.retain(|_, amount| *amount != 0);
+            if sums != shown {
+                broken.push(format!("queue {name}: {field} shows {shown:?}, its Workloads hold {sums:?}"));
+            }
+        }
+    }
+    broken
+}
+
+fn add_assignments(sums: &mut BTreeMap<(String, String), i64>, workload: &Value) {
+    for assignment in workload["status"]["admission"]["podSetAssignments"].as_array().into_iter().flatten() {
+        let usage = amounts(&assignment["resourceUsage"]);
+        for (resource, flavor) in assignment["flavors"].as_object().into_iter().flatten() {
+            let flavor = flavor.as_str().unwrap_or_default().to_owned();
+            let amount = usage.get(resource).copied().unwrap_or(0);
+            *sums.entry((flavor, resource.clone())).or_insert(0) += amount;
+        }
+    }
+}
+
+/// Invariant 6: nothing hangs in deletion.
+fn going(world: &World) -> Vec<String> {
+    let kinds: [Kind; 4] = [kind::POD, kind::JOB, kind::WORKLOAD, kind::GANG_PLAN];
+    let objects = kinds.into_iter().flat_map(|kind| world.all(kind).map(move |object| (kind, object)));
+    objects
+        .filter(|(_, object)| !object["metadata"]["deletionTimestamp"].is_null())
+        .filter(|(_, object)| !held_by_story(object))
+        .map(|(kind, object)| {
+            let metadata = &object["metadata"];
+            format!("{} {} is still being deleted, finalizers {}", kind.word, metadata["name"], metadata["finalizers"])
+        })
+        .collect()
+}
+
+/// A finalizer of the story itself (`example.com/…`) is none of the product's business.
+fn held_by_story(object: &Value) -> bool {
+    let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(Value::as_str).any(|name| name.starts_with(crate::scenario::OWN_PREFIX))
+}
+
+/// Invariant 6 for commit records: a gang that holds something has one, no other gang has.
+fn plans(world: &World, limits: &Limits) -> Vec<String> {
+    let mut broken = Vec::new();
+    let holding = world.gangs().into_iter().filter(|view| !view.bound().is_empty()).count();
+    let plans = world.all(kind::GANG_PLAN).count();
+    if limits.placement == Placement::Unified && plans > holding {
+        broken.push(format!("{plans} GangPlans for {holding} gangs that have bound pods"));
+    }
+    broken
+}
+
+/// What is left although every Job, PodGroup and pod was deleted.
+pub fn leftovers(world: &World) -> Vec<String> {
+    let mut left = Vec::new();
+    for kind in [kind::WORKLOAD, kind::GANG_PLAN, kind::POD, kind::JOB, kind::POD_GROUP] {
+        for object in world.all(kind).filter(|object| !held_by_story(object)) {
+            left.push(format!("{} {} is left", kind.word, object["metadata"]["name"]));
+        }
+    }
+    for queue in world.all(kind::CLUSTER_QUEUE) {
+        for field in ["flavorsUsage", "flavorsReservation"] {
+            for (flavor, resource, amount) in usage(&queue["status"][field]) {
+                if amount != 0 {
+                    let name = &queue["metadata"]["name"];
+                    left.push(format!("queue {name}: {field} of {flavor}/{resource} is still {amount}"));
+                }
+            }
+        }
+    }
+    left
+}

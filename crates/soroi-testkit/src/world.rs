@@ -1,0 +1,236 @@
+//! What does the cluster look like, and what has happened in it? Read from the API alone.
+//!
+//! A [`World`] holds every object of the kinds that stories speak of, as the watches told it, plus
+//! what objects alone do not show: how often a gang was evicted, where a pod was bound first, what
+//! happened last. It knows no internals of the product: a world looks the same on a real cluster.
+
+mod gang;
+mod need;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use soroi_watch::Change;
+
+use crate::kind::{self, Kind};
+use crate::scenario::{Condition, GangRef};
+
+pub use gang::{GangView, State, has_ended};
+pub use need::{Amounts, amounts, pod_requests};
+
+/// Lines of the trace that a failure shows.
+const TRACE_MAX: usize = 120;
+
+/// Where an object is: kind, namespace (or empty), name.
+pub type Key = (Kind, String, String);
+
+/// The objects now, and the history that they do not show.
+#[derive(Debug, Default)]
+pub struct World {
+    objects: BTreeMap<Key, Value>,
+    started: Option<Timestamp>,
+    trace: VecDeque<String>,
+    /// Uid of a pod to the node that it was bound to first.
+    pub(crate) bound_to: BTreeMap<String, String>,
+    evictions: BTreeMap<GangRef, u32>,
+    failed: BTreeMap<GangRef, BTreeSet<String>>,
+    /// Since when a gang has had some bound pods but fewer than its minimum.
+    pub(crate) between: BTreeMap<GangRef, Timestamp>,
+    /// Gangs that were whole at some time.
+    pub(crate) were_whole: BTreeSet<GangRef>,
+    /// What must never be true.
+    pub(crate) forbidden: Vec<Condition>,
+    /// What was broken, in order of appearance.
+    pub(crate) violations: Vec<String>,
+}
+
+impl World {
+    /// An empty world whose trace counts seconds from `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self { started: Some(now), ..Self::default() }
+    }
+
+    /// The object, if it is there.
+    pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&(kind, namespace.to_owned(), name.to_owned()))
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Value> {
+        let from = (kind, String::new(), String::new());
+        self.objects.range(from..).take_while(move |((found, _, _), _)| *found == kind).map(|(_, object)| object)
+    }
+
+    /// The last happenings, oldest first.
+    pub fn trace(&self) -> impl Iterator<Item = &str> {
+        self.trace.iter().map(String::as_str)
+    }
+
+    /// Writes a line into the trace.
+    pub fn note(&mut self, now: Timestamp, text: &str) {
+        if self.trace.len() == TRACE_MAX {
+            self.trace.pop_front();
+        }
+        let since = self.started.map_or(0.0, |started| now.duration_since(started).as_secs_f64());
+        self.trace.push_back(format!("{since:>9.3}s  {text}"));
+    }
+
+    /// How often the gang's Workload went to Evicted.
+    pub fn evictions(&self, gang: &GangRef) -> u32 {
+        self.evictions.get(gang).copied().unwrap_or(0)
+    }
+
+    /// How many pods of the gang failed, those already gone included.
+    pub fn failed(&self, gang: &GangRef) -> usize {
+        self.failed.get(gang).map_or(0, BTreeSet::len)
+    }
+
+    /// Takes in what a watch told of one kind. Returns the keys of objects that changed.
+    pub fn change(&mut self, kind: Kind, change: Change<Value>, now: Timestamp) -> Vec<Key> {
+        match change {
+            Change::Reset(objects) => {
+                let fresh: BTreeMap<Key, Value> =
+                    objects.into_iter().map(|object| (key(kind, &object), object)).collect();
+                let gone: Vec<Key> = self
+                    .objects
+                    .keys()
+                    .filter(|known| known.0 == kind && !fresh.contains_key(*known))
+                    .cloned()
+                    .collect();
+                let mut changed = Vec::new();
+                for key in gone {
+                    self.remove(&key, now);
+                    changed.push(key);
+                }
+                for (key, object) in fresh {
+                    if self.objects.get(&key) != Some(&object) {
+                        self.set(&key, object, now);
+                        changed.push(key);
+                    }
+                }
+                changed
+            }
+            Change::Set(object) => {
+                let key = key(kind, &object);
+                self.set(&key, object, now);
+                vec![key]
+            }
+            Change::Gone(object) => {
+                let key = key(kind, &object);
+                self.remove(&key, now);
+                vec![key]
+            }
+            Change::Unreadable { namespace, name, error } => {
+                self.violations.push(format!("{} {namespace}/{name} is unreadable: {error}", kind.word));
+                Vec::new()
+            }
+        }
+    }
+
+    fn set(&mut self, key: &Key, object: Value, now: Timestamp) {
+        let before = self.objects.insert(key.clone(), object.clone());
+        for line in told(key, before.as_ref(), &object) {
+            self.note(now, &line);
+        }
+        match key.0 {
+            kind::POD => self.pod_history(&object),
+            kind::WORKLOAD => self.workload_history(before.as_ref(), &object),
+            _ => {}
+        }
+    }
+
+    fn remove(&mut self, key: &Key, now: Timestamp) {
+        if self.objects.remove(key).is_some() && key.0 != kind::EVENT {
+            self.note(now, &format!("{} {} gone", key.0.word, key.2));
+        }
+    }
+
+    fn pod_history(&mut self, pod: &Value) {
+        if pod["status"]["phase"] == "Failed" {
+            let uid = text(&pod["metadata"]["uid"]).to_owned();
+            for gang in gang::gangs_of_pod(pod) {
+                self.failed.entry(gang).or_default().insert(uid.clone());
+            }
+        }
+    }
+
+    fn workload_history(&mut self, before: Option<&Value>, workload: &Value) {
+        let evicted = |workload: &Value| condition(workload, "Evicted").is_some_and(|found| found["status"] == "True");
+        if evicted(workload) && !before.is_some_and(evicted) {
+            for gang in gang::gangs_of_workload(workload) {
+                *self.evictions.entry(gang).or_insert(0) += 1;
+            }
+        }
+    }
+}
+
+fn key(kind: Kind, object: &Value) -> Key {
+    let metadata = &object["metadata"];
+    (kind, text(&metadata["namespace"]).to_owned(), text(&metadata["name"]).to_owned())
+}
+
+/// A JSON text, or nothing.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// The condition of a type in an object's status.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+/// Whether a condition is there and True.
+pub fn is_true(object: &Value, kind: &str) -> bool {
+    condition(object, kind).is_some_and(|found| found["status"] == "True")
+}
+
+/// What of a change is worth a line in the trace.
+fn told(key: &Key, before: Option<&Value>, now: &Value) -> Vec<String> {
+    let who = format!("{} {}", key.0.word, key.2);
+    let mut lines = Vec::new();
+    let nothing = Value::Null;
+    let was = before.unwrap_or(&nothing);
+    if before.is_none() && !matches!(key.0, kind::EVENT | kind::NAMESPACE) {
+        lines.push(format!("{who} created"));
+    }
+    let mut watched = |what: &str, old: &Value, new: &Value| {
+        if old != new && !new.is_null() {
+            let new = new.as_str().map_or_else(|| new.to_string(), str::to_owned);
+            lines.push(format!("{who} {what} {new}"));
+        }
+    };
+    match key.0 {
+        kind::POD => {
+            watched("bound to", &was["spec"]["nodeName"], &now["spec"]["nodeName"]);
+            watched("phase", &was["status"]["phase"], &now["status"]["phase"]);
+        }
+        kind::JOB => watched("suspend", &was["spec"]["suspend"], &now["spec"]["suspend"]),
+        kind::NODE => watched("unschedulable", &was["spec"]["unschedulable"], &now["spec"]["unschedulable"]),
+        kind::GANG_PLAN => watched("phase", &was["status"]["phase"], &now["status"]["phase"]),
+        kind::POD_GROUP => watched("phase", &was["status"]["phase"], &now["status"]["phase"]),
+        _ => {}
+    }
+    if before.is_none_or(|before| before["metadata"]["deletionTimestamp"].is_null()) {
+        watched("is being deleted at", &Value::Null, &now["metadata"]["deletionTimestamp"]);
+    }
+    if key.0 != kind::POD {
+        lines.extend(conditions_told(&who, was, now));
+    }
+    lines
+}
+
+fn conditions_told(who: &str, was: &Value, now: &Value) -> Vec<String> {
+    let conditions = now["status"]["conditions"].as_array();
+    let changed = conditions.into_iter().flatten().filter(|condition| {
+        let before = self::condition(was, text(&condition["type"]));
+        before.is_none_or(|before| {
+            ["status", "reason", "message"].iter().any(|field| before[field] != condition[field])
+        })
+    });
+    let line = |condition: &Value| {
+        let field = |name: &str| text(&condition[name]).to_owned();
+        format!("{who} {}={} {}: {}", field("type"), field("status"), field("reason"), field("message"))
+    };
+    changed.map(line).collect()
+}
