@@ -1,0 +1,207 @@
+//! What is there? Getting and listing.
+//!
+//! Knows pages and how a snapshot of the past is put together. Must never write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::builtin::event;
+use crate::query::{ListOptions, Page, Revision};
+use crate::reply::Reply;
+use crate::resource::{Resource, View};
+use crate::select::Selection;
+use crate::status::ApiError;
+use crate::store::{Key, State, Stored, encode};
+
+/// A stored value as a resource shows it.
+pub(crate) fn show(resource: &Resource, value: Value) -> Value {
+    match resource.view {
+        View::Plain => value,
+        View::NewEvent => event::to_new(value),
+    }
+}
+
+/// A stored object as a resource shows it, as JSON text.
+pub(crate) fn show_json(resource: &Resource, stored: &Stored) -> Bytes {
+    match resource.view {
+        View::Plain => stored.json().clone(),
+        View::NewEvent => encode(&event::to_new(stored.value.clone())),
+    }
+}
+
+/// The objects of a resource that are meant, in order of namespace and name.
+pub(crate) fn select(
+    state: &State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    selection: &Selection,
+) -> Vec<Arc<Stored>> {
+    let Some(collection) = state.collection(&resource.slot) else {
+        return Vec::new();
+    };
+    let namespace = namespace.or_else(|| selection.fields.demanded(&["metadata", "namespace"]));
+    let keep = |(_, stored): &(&Key, &Arc<Stored>)| selection.matches(&stored.value);
+    let take = |(_, stored): (&Key, &Arc<Stored>)| stored.clone();
+    let name = selection.fields.demanded(&["metadata", "name"]);
+    if let Some(name) = name
+        && (namespace.is_some() || !resource.namespaced)
+    {
+        let one = state.get(&resource.slot, namespace.unwrap_or(""), name);
+        return one.filter(|stored| selection.matches(&stored.value)).cloned().into_iter().collect();
+    }
+    if &*resource.slot == crate::store::PODS
+        && let Some(node) = selection.fields.demanded(&["spec", "nodeName"])
+        && !node.is_empty()
+    {
+        let here = |(key, _): &(&Key, &Arc<Stored>)| namespace.is_none_or(|ns| ns == key.0);
+        return collection.on_node(node).filter(here).filter(keep).map(take).collect();
+    }
+    if selection.is_everything() {
+        return collection.range(namespace, None).map(take).collect();
+    }
+    collection.range(namespace, None).filter(keep).map(take).collect()
+}
+
+/// One object.
+pub(crate) fn get(
+    state: &State,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<Arc<Stored>, ApiError> {
+    state.get(&resource.slot, namespace, name).cloned().ok_or_else(|| ApiError::not_found(resource, name))
+}
+
+/// A page of objects, with what the list's metadata says.
+struct Listed {
+    objects: Vec<Arc<Stored>>,
+    revision: u64,
+    next: Option<Page>,
+    remaining: Option<usize>,
+}
+
+/// Answers a list.
+pub(crate) fn list(
+    state: &State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    selection: &Selection,
+    options: &ListOptions,
+) -> Result<Reply, ApiError> {
+    let listed = listed(state, resource, namespace, selection, options)?;
+    let mut metadata = json!({ "resourceVersion": listed.revision.to_string() });
+    if let Some(next) = &listed.next {
+        metadata["continue"] = next.token().into();
+    }
+    if let Some(remaining) = listed.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    Ok(Reply::ok(encode_list(resource, &metadata, &listed.objects)))
+}
+
+fn encode_list(resource: &Resource, metadata: &Value, objects: &[Arc<Stored>]) -> Bytes {
+    let items: Vec<Bytes> = objects.iter().map(|o| show_json(resource, o)).collect();
+    let size: usize = items.iter().map(|i| i.len() + 1).sum();
+    let mut text = Vec::with_capacity(size + 256);
+    let head = format!(
+        "{{\"kind\":{:?},\"apiVersion\":{:?},\"metadata\":{metadata},\"items\":[",
+        resource.list_kind,
+        resource.api_version()
+    );
+    text.extend_from_slice(head.as_bytes());
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(item);
+    }
+    text.extend_from_slice(b"]}");
+    Bytes::from(text)
+}
+
+fn listed(
+    state: &State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    selection: &Selection,
+    options: &ListOptions,
+) -> Result<Listed, ApiError> {
+    let current = state.revision;
+    let (revision, after) = match (&options.page, options.revision) {
+        (Some(page), _) => (page.revision, Some(&page.after)),
+        (None, Revision::AtLeast(asked) | Revision::Exactly(asked)) if asked > current => {
+            return Err(ApiError::future_revision(asked, current));
+        }
+        (None, Revision::Exactly(asked)) => (asked, None),
+        (None, _) => (current, None),
+    };
+    if revision == current && after.is_none() && options.limit == 0 {
+        let objects = select(state, resource, namespace, selection);
+        return Ok(Listed { objects, revision, next: None, remaining: None });
+    }
+    let past = past(state, resource, revision, options.page.is_some())?;
+    let mut objects = Vec::new();
+    let mut rest = 0;
+    let mut last = None;
+    for (key, stored) in at_revision(state, resource, namespace, after, &past) {
+        if !selection.matches(&stored.value) {
+            continue;
+        }
+        if options.limit > 0 && objects.len() == options.limit {
+            rest += 1;
+            continue;
+        }
+        objects.push(stored);
+        last = Some(key);
+    }
+    let next = last.filter(|_| rest > 0).map(|after| Page { revision, after });
+    // Kubernetes counts the rest only where no selector makes that costly.
+    let remaining = (rest > 0 && selection.is_everything()).then_some(rest);
+    Ok(Listed { objects, revision, next, remaining })
+}
+
+type Past = BTreeMap<Key, Option<Arc<Stored>>>;
+
+fn past(state: &State, resource: &Resource, revision: u64, paging: bool) -> Result<Past, ApiError> {
+    if revision >= state.revision {
+        return Ok(Past::new());
+    }
+    let Some(collection) = state.collection(&resource.slot) else {
+        return Ok(Past::new());
+    };
+    collection.changed_since(revision).ok_or_else(|| {
+        let text = if paging {
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter."
+        } else {
+            "The resourceVersion for the provided list is too old."
+        };
+        ApiError::expired(text)
+    })
+}
+
+/// The objects as they were, in order: those of now, with the changes since taken back.
+fn at_revision(
+    state: &State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    after: Option<&Key>,
+    past: &Past,
+) -> BTreeMap<Key, Arc<Stored>> {
+    let now = state.collection(&resource.slot).into_iter().flat_map(|c| c.range(namespace, after));
+    let mut objects: BTreeMap<Key, Arc<Stored>> = now.map(|(k, s)| (k.clone(), s.clone())).collect();
+    for (key, old) in past {
+        let inside = namespace.is_none_or(|ns| ns == key.0) && after.is_none_or(|a| key > a);
+        match old {
+            Some(old) if inside => {
+                objects.insert(key.clone(), old.clone());
+            }
+            _ => {
+                objects.remove(key);
+            }
+        }
+    }
+    objects
+}

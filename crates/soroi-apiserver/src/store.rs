@@ -1,0 +1,352 @@
+//! What is stored? Every object as raw JSON, one revision counter, and the recent events.
+//!
+//! One lock guards all of it, so that a watch is subscribed in the same moment as its snapshot is
+//! taken. Knows keys, revisions and history. Must never know HTTP or what a kind means, but for
+//! one index: pods by node.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::object;
+
+/// An object at one revision. The encoded form is made once and shared by all who read it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) value: Value,
+    pub(crate) revision: u64,
+    json: OnceLock<Bytes>,
+}
+
+impl Stored {
+    fn new(value: Value, revision: u64) -> Arc<Self> {
+        Arc::new(Self { value, revision, json: OnceLock::new() })
+    }
+
+    /// An object that is shown but not stored: a trial, or one just removed.
+    pub(crate) fn unsaved(value: Value) -> Arc<Self> {
+        Self::new(value, 0)
+    }
+
+    /// The object as JSON text.
+    pub(crate) fn json(&self) -> &Bytes {
+        self.json.get_or_init(|| encode(&self.value))
+    }
+}
+
+/// A value as JSON text.
+pub(crate) fn encode(value: &Value) -> Bytes {
+    Bytes::from(serde_json::to_vec(value).expect("a JSON value has only text keys"))
+}
+
+/// Namespace (empty for cluster-scoped objects) and name.
+pub(crate) type Key = (String, String);
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Change {
+    /// The event type that watchers see.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change, kept for those who watch.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) change: Change,
+    /// The object after the change; for a deletion its last state, with the deletion's revision.
+    pub(crate) object: Arc<Stored>,
+    /// The object before the change.
+    pub(crate) before: Option<Arc<Stored>>,
+    line: OnceLock<Bytes>,
+}
+
+impl Event {
+    /// The line of the watch stream, encoded once for all watchers.
+    pub(crate) fn line(&self) -> &Bytes {
+        self.line.get_or_init(|| event_line(self.change, self.object.json()))
+    }
+}
+
+/// `{"type":…,"object":…}` and a line feed.
+pub(crate) fn event_line(change: Change, json: &[u8]) -> Bytes {
+    let word = change.word();
+    let mut line = Vec::with_capacity(json.len() + word.len() + 24);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(word.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(json);
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
+}
+
+/// The objects of one resource and their recent history.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    pub(crate) objects: BTreeMap<Key, Arc<Stored>>,
+    /// Pods by `spec.nodeName`; empty for other kinds.
+    by_node: BTreeMap<String, BTreeSet<Key>>,
+    events: VecDeque<Arc<Event>>,
+    /// Every event after this revision is still in `events`.
+    floor: u64,
+    latest: watch::Sender<u64>,
+}
+
+impl Collection {
+    fn new(floor: u64) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            by_node: BTreeMap::new(),
+            events: VecDeque::new(),
+            floor,
+            latest: watch::Sender::new(floor),
+        }
+    }
+
+    /// The objects of a namespace, or of all for `None`, in order, after `after`.
+    pub(crate) fn range<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
+        let from = match (after, namespace) {
+            (Some(after), _) => Bound::Excluded(after.clone()),
+            (None, Some(ns)) => Bound::Included((ns.to_owned(), String::new())),
+            (None, None) => Bound::Unbounded,
+        };
+        self.objects
+            .range((from, Bound::Unbounded))
+            .take_while(move |((ns, _), _)| namespace.is_none_or(|wanted| wanted == ns))
+    }
+
+    /// The pods on a node, in order of namespace and name.
+    pub(crate) fn on_node(&self, node: &str) -> impl Iterator<Item = (&Key, &Arc<Stored>)> {
+        self.by_node.get(node).into_iter().flatten().filter_map(|key| self.objects.get_key_value(key))
+    }
+
+    /// The events after a revision, oldest first, or `None` when some of them are forgotten.
+    pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        if revision < self.floor {
+            return None;
+        }
+        let from = self.events.partition_point(|e| e.object.revision <= revision);
+        Some(self.events.range(from..))
+    }
+
+    /// What differs between a revision and now: the old state of every object changed since, or
+    /// `None` when that is forgotten.
+    pub(crate) fn changed_since(&self, revision: u64) -> Option<BTreeMap<Key, Option<Arc<Stored>>>> {
+        let mut old = BTreeMap::new();
+        for event in self.since(revision)? {
+            let value = &event.object.value;
+            let key = (object::meta(value, "namespace").to_owned(), object::meta(value, "name").to_owned());
+            old.entry(key).or_insert_with(|| event.before.clone());
+        }
+        Some(old)
+    }
+
+    /// Tells when this resource changes; the value is the revision of its last event.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.latest.subscribe()
+    }
+
+    fn reindex(&mut self, key: &Key, before: Option<&Stored>, after: Option<&Stored>) {
+        let node = |stored: Option<&Stored>| {
+            stored.map(|s| object::text(&s.value, &["spec", "nodeName"]).to_owned()).filter(|n| !n.is_empty())
+        };
+        let (old, new) = (node(before), node(after));
+        if old == new {
+            return;
+        }
+        if let Some(old) = old
+            && let Some(set) = self.by_node.get_mut(&old)
+        {
+            set.remove(key);
+            if set.is_empty() {
+                self.by_node.remove(&old);
+            }
+        }
+        if let Some(new) = new {
+            self.by_node.entry(new).or_default().insert(key.clone());
+        }
+    }
+}
+
+/// Everything, under the one lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) revision: u64,
+    /// Events kept per resource.
+    history: usize,
+    collections: BTreeMap<Arc<str>, Collection>,
+    random: u64,
+}
+
+/// The slot whose objects are indexed by node.
+pub(crate) const PODS: &str = "pods";
+
+impl State {
+    /// The objects of a slot, if it was ever written or watched.
+    pub(crate) fn collection(&self, slot: &str) -> Option<&Collection> {
+        self.collections.get(slot)
+    }
+
+    /// The objects of a slot, made when missing.
+    pub(crate) fn collection_mut(&mut self, slot: &Arc<str>) -> &mut Collection {
+        // A slot that was never written has no forgotten events, whatever the revision is; but one
+        // dropped with its CRD and made again must not promise the history of the former.
+        if !self.collections.contains_key(slot) {
+            let floor = if self.revision == FIRST_REVISION { 0 } else { self.revision };
+            self.collections.insert(slot.clone(), Collection::new(floor));
+        }
+        self.collections.get_mut(slot).expect("inserted above")
+    }
+
+    /// Forgets a slot; its watches end.
+    pub(crate) fn drop_slot(&mut self, slot: &str) {
+        self.collections.remove(slot);
+    }
+
+    /// All slots that have objects or watchers.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (&Arc<str>, &Collection)> {
+        self.collections.iter()
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, slot: &str, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
+        // BTreeMap needs an owned key to look up a pair of texts.
+        self.collections.get(slot)?.objects.get(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// Stores an object, new or changed, under the next revision.
+    pub(crate) fn put(&mut self, slot: &Arc<str>, mut value: Value) -> Arc<Stored> {
+        self.revision += 1;
+        let revision = self.revision;
+        object::meta_mut(&mut value).insert("resourceVersion".into(), revision.to_string().into());
+        let key = (object::meta(&value, "namespace").to_owned(), object::meta(&value, "name").to_owned());
+        let stored = Stored::new(value, revision);
+        let history = self.history;
+        let collection = self.collection_mut(slot);
+        let before = collection.objects.insert(key.clone(), stored.clone());
+        if &**slot == PODS {
+            collection.reindex(&key, before.as_deref(), Some(&stored));
+        }
+        let change = if before.is_some() { Change::Modified } else { Change::Added };
+        record(collection, history, change, stored.clone(), before);
+        stored
+    }
+
+    /// Removes an object; gives its last state, with the revision of the removal.
+    pub(crate) fn remove(&mut self, slot: &Arc<str>, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        let before = self.collections.get_mut(slot)?.objects.remove(&key)?;
+        self.revision += 1;
+        let revision = self.revision;
+        let mut value = before.value.clone();
+        object::meta_mut(&mut value).insert("resourceVersion".into(), revision.to_string().into());
+        let gone = Stored::new(value, revision);
+        let history = self.history;
+        let collection = self.collection_mut(slot);
+        if &**slot == PODS {
+            collection.reindex(&key, Some(&before), None);
+        }
+        record(collection, history, Change::Deleted, gone.clone(), Some(before));
+        Some(gone)
+    }
+
+    /// The next number of the server's own sequence (SplitMix64: it never changes with a crate).
+    pub(crate) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A new uid in the form of a random UUID.
+    pub(crate) fn uid(&mut self) -> String {
+        let (high, low) = (self.random(), self.random());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | ((low >> 48) & 0x3fff),
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Five characters for `generateName`, from the alphabet that Kubernetes uses so that no
+    /// words come out (`apimachinery/pkg/util/rand`).
+    pub(crate) fn suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut bits = self.random();
+        (0..5)
+            .map(|_| {
+                let letter = ALPHABET[(bits % ALPHABET.len() as u64) as usize];
+                bits /= ALPHABET.len() as u64;
+                letter as char
+            })
+            .collect()
+    }
+}
+
+fn record(
+    collection: &mut Collection,
+    history: usize,
+    change: Change,
+    object: Arc<Stored>,
+    before: Option<Arc<Stored>>,
+) {
+    let revision = object.revision;
+    collection.events.push_back(Arc::new(Event { change, object, before, line: OnceLock::new() }));
+    while collection.events.len() > history {
+        if let Some(forgotten) = collection.events.pop_front() {
+            collection.floor = forgotten.object.revision;
+        }
+    }
+    collection.latest.send_replace(revision);
+}
+
+/// The revision of a server that stores nothing yet.
+const FIRST_REVISION: u64 = 1;
+
+/// The shared state behind its lock.
+#[derive(Debug)]
+pub(crate) struct Store {
+    state: Mutex<State>,
+}
+
+impl Store {
+    /// An empty store that keeps `history` events per resource; uids follow from `seed`.
+    pub(crate) fn new(seed: u64, history: usize) -> Self {
+        let state = State {
+            revision: FIRST_REVISION,
+            history: history.max(1),
+            collections: BTreeMap::new(),
+            random: seed,
+        };
+        Self { state: Mutex::new(state) }
+    }
+
+    /// Takes the lock. Nothing is awaited while it is held.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held left at most an object unwritten: every change is one call.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
