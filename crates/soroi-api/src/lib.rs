@@ -1,1 +1,26 @@
 //! What do the objects look like? Custom resources, labels, conditions and exact quantities.
+//!
+//! The kinds that Soroi serves as Rust types: Kueue's ([`kueue`]), Volcano's ([`volcano`]) and its
+//! own commit record ([`plan`]). Their CRDs are generated from these types ([`crds`]). Beside them
+//! stand the words that make objects work together: labels, annotations, gates and finalizers
+//! ([`labels`]), conditions ([`conditions`]) and names ([`names`]).
+//!
+//! This crate knows shapes and words. It must never know what is decided, when, or by whom, and it
+//! talks to nobody.
+
+pub mod conditions;
+pub mod crds;
+pub mod kueue;
+pub mod labels;
+pub mod names;
+pub mod plan;
+pub mod volcano;
+
+mod compress;
+mod quantity;
+mod schema;
+mod text_enum;
+
+pub use quantity::{Quantities, Quantity};
+pub use soroi_quantity::ParseError as QuantityError;
+pub use text_enum::UnknownWord;
