@@ -22,7 +22,7 @@ pub(crate) use ranks::{RANK_BITS, Rank, Ranks};
 use crate::event::{GangId, Name, Node, PodUid, Shape};
 use crate::fit::Ask;
 use crate::resources::{ResourceNames, Space};
-use crate::topology::Topologies;
+use crate::topology::{Topologies, View};
 use needs::Needs;
 
 /// A node as a number. Numbers of nodes that are gone are used again.
@@ -235,7 +235,8 @@ impl Cluster {
         }
         for (ix, slot) in self.nodes.iter().enumerate() {
             if slot.space != spaces[ix] {
-                found.push(format!("node {}: space {:?}, recomputed {:?}", slot.name, slot.space, spaces[ix]));
+                found
+                    .push(format!("node {}: space {:?}, recomputed {:?}", slot.name, slot.space, spaces[ix]));
             }
             if slot.charges != charges[ix] {
                 found.push(format!("node {}: {} charges, counted {}", slot.name, slot.charges, charges[ix]));
@@ -249,11 +250,6 @@ impl Cluster {
     }
 
     // --- for `place` ---------------------------------------------------------------------------
-
-    /// Undoes what was tried since the savepoint, and stays in it.
-    pub(crate) fn rewind(&mut self, savepoint: &Savepoint) {
-        self.unwind(savepoint.0);
-    }
 
     /// Takes space for `count` nameless pods until the savepoint is rolled back.
     pub(crate) fn take(&mut self, node: NodeIx, need: &Arc<Need>, count: u32) {
@@ -277,10 +273,6 @@ impl Cluster {
         self.needs.of_ask(ask, &mut self.names)
     }
 
-    pub(crate) fn names(&self) -> &ResourceNames {
-        &self.names
-    }
-
     pub(crate) fn node_ix(&self, name: &Name) -> Option<NodeIx> {
         self.by_name.get(name).copied()
     }
@@ -293,9 +285,15 @@ impl Cluster {
         &self.topologies
     }
 
-    /// The index of this need in this topology (`None`: no topology), up to date.
-    pub(crate) fn index(&mut self, need: &Arc<Need>, topology: Option<&Name>) -> Option<crate::topology::View<'_>> {
-        self.topologies.view(need, topology, &self.nodes, &mut self.changes, &self.names)
+    /// The index of this need in this topology (`None`: no topology), up to date, and kept up to
+    /// date from now on if it is worth `keeping`.
+    pub(crate) fn index(
+        &mut self,
+        need: &Arc<Need>,
+        topology: Option<&Name>,
+        keeping: bool,
+    ) -> Option<View<'_>> {
+        self.topologies.view(need, topology, keeping, &self.nodes, &mut self.changes, &self.names)
     }
 
     // --- inside --------------------------------------------------------------------------------

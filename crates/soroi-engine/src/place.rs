@@ -8,6 +8,8 @@
 //! Pods of different shapes compete for the same nodes, which is bin packing: `search` looks for a
 //! bounded time and says when it has not proved its "no".
 
+mod bundle;
+mod model;
 mod part;
 mod problem;
 mod search;
@@ -50,11 +52,14 @@ pub struct PodSetRequest {
     /// Where the pods must be relative to each other. Without a Topology, a request for a level
     /// cannot be met (see [`Cluster::has_level`]).
     pub request: TopologyRequest,
+    /// Pod sets with the same group share one domain, whatever each of them needs (Kueue's
+    /// `podSetGroupName`): their `request` should be the same, the first that asks for a level counts.
+    pub group: Option<Name>,
     /// Node and number of members that sit there already and are charged. Those asked for here
     /// must be in the same required domain, and are kept near them if that is preferred.
     pub bound: Vec<(Name, u32)>,
     /// Not empty: exactly these domains (values from the coarsest level down, or only the host
-    /// name where that is the last level) with exactly these counts, whatever `request` says; for
+    /// name where that is the last level) with exactly these counts, whatever `request` and `count` say; for
     /// assignments that were decided elsewhere or before, and whose nodes are not known.
     pub pinned: Vec<TopologyDomain>,
 }
@@ -88,8 +93,9 @@ pub fn place(cluster: &mut Cluster, request: &PlaceRequest) -> Result<Placement,
     for node in &request.excluded {
         cluster.bar(node);
     }
-    let parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
-    let answer = search::place(cluster, &parts, request.min_members);
+    let mut parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
+    search::mind_others(&mut parts);
+    let answer = search::place(cluster, parts, request.min_members);
     cluster.rollback(savepoint);
     let taken = answer.map_err(|problems| {
         let named = |(at, problem): (usize, PlaceProblem)| (request.pod_sets[at].name.clone(), problem);
@@ -122,7 +128,7 @@ impl Cluster {
     /// of values (coarsest first; empty: all of it), or with no Topology: on all nodes.
     pub fn capacity(&mut self, ask: &Ask, topology: Option<&Name>, path: &[Name]) -> u64 {
         let need = self.need(ask);
-        let Some(view) = self.index(&need, topology) else { return 0 };
+        let Some(view) = self.index(&need, topology, true) else { return 0 };
         view.tree.find(path).map_or(0, |domain| view.index.pods_in(domain))
     }
 
@@ -135,7 +141,8 @@ impl Cluster {
         let mut counts = BTreeMap::new();
         for (node, count) in nodes {
             let labels = &self.node(node)?.labels;
-            let values = levels.iter().map(|level| labels.get(level).cloned()).collect::<Option<Vec<Name>>>()?;
+            let values =
+                levels.iter().map(|level| labels.get(level).cloned()).collect::<Option<Vec<Name>>>()?;
             *counts.entry(values).or_insert(0) += count;
         }
         let domains = counts.into_iter().map(|(values, count)| TopologyDomain { values, count }).collect();
@@ -155,3 +162,8 @@ impl Cluster {
         nodes
     }
 }
+
+#[cfg(test)]
+pub(crate) mod board;
+#[cfg(test)]
+mod tests;

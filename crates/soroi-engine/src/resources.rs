@@ -141,7 +141,10 @@ impl Space {
 
     /// The resources of which not even one such pod finds enough, in order.
     pub fn short<'a>(&'a self, requests: &'a Requests) -> impl Iterator<Item = ResourceIx> + 'a {
-        requests.iter().filter(|(resource, amount)| self.free(*resource) < *amount).map(|(resource, _)| resource)
+        requests
+            .iter()
+            .filter(|(resource, amount)| self.free(*resource) < *amount)
+            .map(|(resource, _)| resource)
     }
 
     /// What is left of a resource; zero if the node has none of it, below zero if it is over-full.

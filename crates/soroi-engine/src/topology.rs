@@ -41,6 +41,8 @@ pub(crate) struct Topologies {
     issued: u64,
     indexes: BTreeMap<(ShapeIx, TreeIx), FitIndex>,
     asked: u64,
+    /// The last index that was not worth keeping.
+    passing: Option<FitIndex>,
 }
 
 /// One topology as one shape sees it, up to date.
@@ -59,6 +61,7 @@ impl Default for Topologies {
             issued: FLAT.0,
             indexes: BTreeMap::new(),
             asked: 0,
+            passing: None,
         }
     }
 }
@@ -100,6 +103,7 @@ impl Topologies {
         &'a mut self,
         need: &Arc<Need>,
         topology: Option<&Name>,
+        keeping: bool,
         nodes: &'a [NodeSlot],
         changes: &mut ChangeLog,
         names: &ResourceNames,
@@ -107,6 +111,11 @@ impl Topologies {
         let tree_ix = self.tree_ix(topology)?;
         let tree = self.trees.get(&tree_ix)?;
         let key = (need.ix, tree_ix);
+        if !keeping && !self.indexes.contains_key(&key) {
+            let index = self.passing.insert(FitIndex::new(need.clone()));
+            index.catch_up(tree, nodes, changes, names);
+            return Some(View { tree, index, nodes });
+        }
         if !self.indexes.contains_key(&key) && self.indexes.len() >= INDEXES_MAX {
             let oldest = self.indexes.iter().min_by_key(|(_, index)| index.asked).map(|(key, _)| *key);
             oldest.map(|key| self.indexes.remove(&key));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{PodSetRequest, Taken};
 use crate::cluster::{Cluster, Need, NodeIx};
 use crate::event::{Name, TopologyRequest};
@@ -14,7 +16,11 @@ pub(super) struct Part {
     pub(super) topology: Option<Name>,
     pub(super) wish: Wish,
     pub(super) count: u32,
-    bound: Vec<NodeIx>,
+    /// Parts that must share one region say the same here.
+    pub(super) group: Option<Name>,
+    pub(super) bound: Vec<NodeIx>,
+    /// Its shape is one of so many that no index is kept for it.
+    pub(super) passing: bool,
 }
 
 /// A topology request, resolved.
@@ -67,36 +73,52 @@ impl Part {
             bound: pod_set.bound.iter().filter_map(|(node, _)| cluster.node_ix(node)).collect(),
             need: cluster.need(&pod_set.ask),
             topology: pod_set.topology.clone(),
-            count: pod_set.count,
+            count: match pod_set.pinned.is_empty() {
+                true => pod_set.count,
+                false => pod_set.pinned.iter().fold(0u32, |sum, domain| sum.saturating_add(domain.count)),
+            },
+            passing: false,
+            group: pod_set.group.clone(),
         }
     }
 
     /// What this part finds now; `None` if there is no such Topology.
     pub(super) fn view<'a>(&self, cluster: &'a mut Cluster) -> Option<View<'a>> {
-        cluster.index(&self.need, self.topology.as_ref())
+        cluster.index(&self.need, self.topology.as_ref(), !self.passing)
     }
 
     /// The best region that takes `count` pods now.
     pub(super) fn region(&self, view: &View<'_>, count: u32) -> Option<Region> {
+        self.regions(view, count, 1).into_iter().next()
+    }
+
+    /// Regions that take `count` pods now, best first; of each level at most `limit`.
+    pub(super) fn regions(&self, view: &View<'_>, count: u32, limit: usize) -> SmallVec<[Region; 1]> {
         let View { tree, index, .. } = *view;
-        let count = u64::from(count);
-        let anywhere = |region| (index.pods_in(DomainIx::ROOT) >= count).then_some(region);
+        let anywhere = index.pods_in(DomainIx::ROOT) >= u64::from(count);
+        let mut regions = SmallVec::new();
         match &self.wish {
-            Wish::Nowhere => None,
-            Wish::Anywhere => anywhere(Region::Anywhere),
-            Wish::Required(level) => self.domain(view, *level, count),
-            Wish::Preferred(level) => (1..=*level)
-                .rev()
-                .find_map(|level| self.domain(view, level, count))
-                .or_else(|| anywhere(if tree.depth() == 0 { Region::Anywhere } else { Region::Spread })),
+            Wish::Nowhere => {}
+            Wish::Anywhere if anywhere => regions.push(Region::Anywhere),
+            Wish::Anywhere => {}
+            Wish::Required(level) => self.add_domains(view, *level, count, limit, &mut regions),
+            Wish::Preferred(level) => {
+                for level in (1..=*level).rev() {
+                    if limit > 1 || regions.is_empty() {
+                        self.add_domains(view, level, count, limit, &mut regions);
+                    }
+                }
+                if anywhere {
+                    regions.push(if tree.depth() == 0 { Region::Anywhere } else { Region::Spread });
+                }
+            }
+            Wish::Pinned(_) if count != self.count => {}
             Wish::Pinned(pins) => {
-                let found: Vec<(Region, u32)> = pins
-                    .iter()
-                    .map(|(path, count)| Some((pinned(view, path, *count)?, *count)))
-                    .collect::<Option<_>>()?;
-                Some(Region::Pinned(found))
+                let found = pins.iter().map(|(path, count)| Some((pinned(view, path, *count)?, *count)));
+                regions.extend(found.collect::<Option<_>>().map(Region::Pinned));
             }
         }
+        regions
     }
 
     /// How many pods fit in the best region now.
@@ -135,7 +157,9 @@ impl Part {
             Region::Domain(domain) => fill_domain(view, *domain, count, taken),
             Region::Node(node) => taken.push((*node, narrow(count))),
             Region::Anywhere => {
-                index.pick(Group::level(tree.depth() + 1), count, |node, pods| taken.push((NodeIx(node), narrow(pods))));
+                index.pick(Group::level(tree.depth() + 1), count, |node, pods| {
+                    taken.push((NodeIx(node), narrow(pods)))
+                });
             }
             Region::Spread => self.fill_spread(view, count, taken),
             Region::Pinned(regions) => {
@@ -149,7 +173,8 @@ impl Part {
     fn fill_spread(&self, view: &View<'_>, count: u64, taken: &mut Taken) {
         let View { tree, index, .. } = *view;
         let mut rest = count;
-        let mut homes: Vec<DomainIx> = self.bound.iter().filter_map(|node| tree.domain_of(*node, 1)).collect();
+        let mut homes: Vec<DomainIx> =
+            self.bound.iter().filter_map(|node| tree.domain_of(*node, 1)).collect();
         homes.sort_unstable_by_key(|home| (std::cmp::Reverse(index.pods_in(*home)), tree.domain(*home).rank));
         homes.dedup();
         for home in &homes {
@@ -158,19 +183,34 @@ impl Part {
             rest -= here;
         }
         let mut picked = Vec::new();
-        index.pick_except(Group::level(1), rest, |ix| homes.contains(&DomainIx(ix)), |ix, pods| picked.push((ix, pods)));
+        index.pick_except(
+            Group::level(1),
+            rest,
+            |ix| homes.contains(&DomainIx(ix)),
+            |ix, pods| picked.push((ix, pods)),
+        );
         for (ix, pods) in picked {
             fill_domain(view, DomainIx(ix), pods, taken);
         }
     }
 
-    /// The tightest domain of this level that takes `count` pods; the bound members' own, if any.
-    fn domain(&self, view: &View<'_>, level: usize, count: u64) -> Option<Region> {
-        if !self.bound.is_empty() {
-            return self.home(view, level).filter(|home| room(view.index, home) >= count);
+    /// Domains of this level that take `count` pods, tightest first; only the bound members' own,
+    /// if there are any.
+    fn add_domains(
+        &self,
+        view: &View<'_>,
+        level: usize,
+        count: u32,
+        limit: usize,
+        regions: &mut SmallVec<[Region; 1]>,
+    ) {
+        let count = u64::from(count);
+        if self.bound.is_empty() {
+            let tightest = view.index.at_least(Group::level(level), count).take(limit);
+            regions.extend(tightest.map(|(_, ix)| region_of(view, level, ix)));
+        } else {
+            regions.extend(self.home(view, level).filter(|home| room(view.index, home) >= count));
         }
-        let (_, ix) = view.index.tightest(Group::level(level), count)?;
-        Some(region_of(view, level, ix))
     }
 
     pub(super) fn has_bound(&self) -> bool {
@@ -202,7 +242,9 @@ pub(super) fn room(index: &FitIndex, region: &Region) -> u64 {
         Region::Domain(domain) => index.pods_in(*domain),
         Region::Node(node) => u64::from(index.pods_on(*node)),
         Region::Spread | Region::Anywhere => index.pods_in(DomainIx::ROOT),
-        Region::Pinned(pins) => pins.iter().map(|(region, count)| room(index, region).min(u64::from(*count))).sum(),
+        Region::Pinned(pins) => {
+            pins.iter().map(|(region, count)| room(index, region).min(u64::from(*count))).sum()
+        }
     }
 }
 

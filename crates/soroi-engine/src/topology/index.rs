@@ -239,7 +239,9 @@ impl FitIndex {
             self.verdicts.move_one(None, Some(record.verdict));
             self.records[ix] = record;
             let Some(leaf) = record.leaf.filter(|_| record.count > 0) else { continue };
-            keys.extend(node_groups(tree, leaf).map(|group| key(group, record.count.into(), record.rank, ix as u32)));
+            keys.extend(
+                node_groups(tree, leaf).map(|group| key(group, record.count.into(), record.rank, ix as u32)),
+            );
             let mut at = Some(leaf);
             while let Some(domain) = at {
                 let room = &mut self.rooms[domain.index()];
@@ -338,7 +340,8 @@ impl FitIndex {
 }
 
 impl Record {
-    const NOWHERE: Self = Self { count: 0, leaf: None, rank: 0, verdict: ASIDE, of_facts: ASIDE, version: None };
+    const NOWHERE: Self =
+        Self { count: 0, leaf: None, rank: 0, verdict: ASIDE, of_facts: ASIDE, version: None };
 }
 
 impl Verdicts {

@@ -55,13 +55,7 @@ impl Tree {
         Self {
             levels: levels.to_vec(),
             depth: levels.len() - usize::from(by_host),
-            domains: vec![Domain {
-                level: 0,
-                parent: DomainIx::ROOT,
-                value: "".into(),
-                rank: 0,
-                nodes: 0,
-            }],
+            domains: vec![Domain { level: 0, parent: DomainIx::ROOT, value: "".into(), rank: 0, nodes: 0 }],
             by_value: BTreeMap::new(),
             ranks: Ranks::default(),
             leaf_of: Vec::new(),

@@ -1,0 +1,205 @@
+//! Clusters as text, for tests.
+//!
+//! ```text
+//! topology t rack host              levels (label keys); `host` stands for kubernetes.io/hostname
+//! node a gpu=8 rack=r1 zone=z1      resources (gpu, cpu, mem, pods), everything else is a label
+//! node b gpu=8 taint=k=v:NoSchedule cordoned notready
+//! use a gpu=3                       an unmanaged pod on the node
+//! pods m 3 gpu=2 topology=t required=rack zone=z1 tolerate=k bound=a:1 group=g
+//! min 2                             at least so many pods
+//! without a                         the node must not be used
+//! ```
+
+use std::sync::Arc;
+
+use super::{PlaceRequest, Placement, PodSetRequest, place};
+use crate::cluster::{Cluster, Occupant};
+use crate::decision::TopologyDomain;
+use crate::event::{
+    Expression, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
+    TolerationMatch, TopologyRequest,
+};
+use crate::fit::Ask;
+use crate::reason::PlaceProblem;
+
+/// What a text says: the cluster, and what is asked of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Board {
+    pub(crate) cluster: Cluster,
+    pub(crate) request: PlaceRequest,
+    used: usize,
+}
+
+impl Board {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut board = Self::default();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            board.line(line);
+        }
+        board
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "topology" => {
+                let levels: Vec<Name> = words[2..].iter().map(|level| label(level)).collect();
+                self.cluster.upsert_topology(&words[1].into(), &levels);
+            }
+            "node" => {
+                self.cluster.upsert_node(&node(&words[1..]));
+            }
+            "gone" => {
+                self.cluster.remove_node(&words[1].into());
+            }
+            "use" => {
+                self.used += 1;
+                let pod = Occupant::Pod(format!("used-{}", self.used).into());
+                let shape =
+                    pods(&["used", "1"].into_iter().chain(words[2..].iter().copied()).collect::<Vec<_>>());
+                self.cluster.charge(pod, &words[1].into(), &shape.ask.shape);
+            }
+            "pods" => self.request.pod_sets.push(pods(&words[1..])),
+            "min" => self.request.min_members = Some(words[1].parse().unwrap()),
+            "without" => self.request.excluded.push(words[1].into()),
+            other => panic!("what is {other}?"),
+        }
+    }
+
+    pub(crate) fn place(&mut self) -> Result<Placement, Vec<(Name, PlaceProblem)>> {
+        place(&mut self.cluster, &self.request)
+    }
+
+    /// The answer as text.
+    pub(crate) fn draw(&mut self) -> String {
+        match self.place() {
+            Ok(placement) => {
+                let mut lines = String::new();
+                for pod_set in &placement.pod_sets {
+                    let nodes: Vec<String> =
+                        pod_set.nodes.iter().map(|(node, count)| format!("{node}×{count}")).collect();
+                    lines += &format!("{}  {}\n", pod_set.name, nodes.join(" "));
+                }
+                lines
+            }
+            Err(problems) => {
+                problems.iter().map(|(name, problem)| format!("{name}  {}\n", words(problem))).collect()
+            }
+        }
+    }
+}
+
+fn words(problem: &PlaceProblem) -> String {
+    let mut text = format!("{} of {} fit", problem.fitting, problem.asked);
+    if let Some(closest) = &problem.closest {
+        text += &format!(" in {closest}");
+    }
+    text += &format!("; {} nodes", problem.nodes);
+    for (problem, count) in &problem.excluded {
+        text += &match problem {
+            crate::reason::NodeProblem::Taint { key, value } => format!(", {count} taint {key}={value}"),
+            crate::reason::NodeProblem::Insufficient { resource } => format!(", {count} short of {resource}"),
+            other => format!(", {count} {other:?}"),
+        };
+    }
+    if problem.unproven {
+        text += "; not proven";
+    }
+    text
+}
+
+fn label(word: &str) -> Name {
+    if word == "host" { "kubernetes.io/hostname".into() } else { word.into() }
+}
+
+const RESOURCES: [&str; 4] = ["gpu", "cpu", "mem", "pods"];
+
+pub(crate) fn node(words: &[&str]) -> Node {
+    let mut node = Node {
+        name: words[0].into(),
+        labels: [(label("host"), Name::from(words[0]))].into(),
+        taints: Vec::new(),
+        unschedulable: false,
+        ready: true,
+        allocatable: [("pods".into(), 110)].into(),
+    };
+    for word in &words[1..] {
+        match (*word, word.split_once('=')) {
+            ("cordoned", _) => node.unschedulable = true,
+            ("notready", _) => node.ready = false,
+            (_, Some(("taint", taint))) => node.taints.push(parse_taint(taint)),
+            (_, Some((name, amount))) if RESOURCES.contains(&name) => {
+                node.allocatable.insert(name.into(), amount.parse().unwrap());
+            }
+            (_, Some((key, "-"))) => {
+                node.labels.remove(&label(key));
+            }
+            (_, Some((key, value))) => {
+                node.labels.insert(label(key), value.into());
+            }
+            (other, None) => panic!("what is {other}?"),
+        }
+    }
+    node
+}
+
+fn parse_taint(text: &str) -> Taint {
+    let (pair, effect) = text.split_once(':').unwrap();
+    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+    Taint { key: key.into(), value: value.into(), effect: effect_of(effect) }
+}
+
+fn effect_of(text: &str) -> TaintEffect {
+    match text {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        other => panic!("what is {other}?"),
+    }
+}
+
+pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
+    let mut shape = Shape::default();
+    let mut pods =
+        PodSetRequest { name: words[0].into(), count: words[1].parse().unwrap(), ..PodSetRequest::default() };
+    for word in &words[2..] {
+        let (key, value) = word.split_once('=').unwrap();
+        match key {
+            "topology" => pods.topology = Some(value.into()),
+            "required" => pods.request = TopologyRequest::Required(label(value)),
+            "preferred" => pods.request = TopologyRequest::Preferred(label(value)),
+            "group" => pods.group = Some(value.into()),
+            "flavor" => {
+                let (key, value) = value.split_once(':').unwrap();
+                pods.ask.node_labels.insert(key.into(), value.into());
+            }
+            "bound" => {
+                let (node, count) = value.split_once(':').unwrap();
+                pods.bound.push((node.into(), count.parse().unwrap()));
+            }
+            "pinned" => {
+                let (path, count) = value.split_once(':').unwrap();
+                let values = path.split('/').map(Name::from).collect();
+                pods.pinned.push(TopologyDomain { values, count: count.parse().unwrap() });
+            }
+            "tolerate" => shape.tolerations.push(Toleration {
+                key: Some(value.into()),
+                matches: TolerationMatch::Exists,
+                effect: None,
+            }),
+            "zones" => {
+                let values = value.split(',').map(Name::from).collect();
+                let zone = Expression { key: "zone".into(), op: Operator::In(values) };
+                shape.node_affinity = Some(vec![NodeSelectorTerm { labels: vec![zone], fields: Vec::new() }]);
+            }
+            resource if RESOURCES.contains(&resource) => {
+                shape.requests.insert(resource.into(), value.parse().unwrap());
+            }
+            key => {
+                shape.node_selector.insert(label(key), value.into());
+            }
+        }
+    }
+    pods.ask = Ask { shape: Arc::new(shape), ..pods.ask };
+    pods
+}

@@ -1,0 +1,124 @@
+//! Parts that go into one region together, and parts that are one and the same.
+
+use super::Taken;
+use super::part::{Part, Region, Wish, room};
+use crate::cluster::{Cluster, NodeIx};
+
+/// Parts that share a region: most often just one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bundle {
+    /// Indexes of its parts, the one with most pods first.
+    pub(super) parts: Vec<usize>,
+}
+
+/// Equal parts without a request for a level, as one: which part each original went into.
+#[derive(Debug)]
+pub(super) struct Merged {
+    pub(super) parts: Vec<Part>,
+    went_into: Vec<usize>,
+    counts: Vec<u32>,
+}
+
+/// Puts the parts of each group together. Members of a group have one wish and one set of bound
+/// members afterwards.
+pub(super) fn bundles(parts: &mut [Part]) -> Vec<Bundle> {
+    let mut bundles: Vec<Bundle> = Vec::new();
+    for at in 0..parts.len() {
+        let together = |bundle: &&mut Bundle| {
+            let other = &parts[bundle.parts[0]];
+            parts[at].group.is_some()
+                && other.group == parts[at].group
+                && other.topology == parts[at].topology
+                && ![&other.wish, &parts[at].wish].iter().any(|wish| matches!(wish, Wish::Pinned(_)))
+        };
+        match bundles.iter_mut().find(together) {
+            Some(bundle) => bundle.parts.push(at),
+            None => bundles.push(Bundle { parts: vec![at] }),
+        }
+    }
+    for bundle in bundles.iter_mut().filter(|bundle| bundle.parts.len() > 1) {
+        let wish =
+            bundle.parts.iter().map(|at| &parts[*at].wish).find(|wish| **wish != Wish::Anywhere).cloned();
+        let bound: Vec<NodeIx> = bundle.parts.iter().flat_map(|at| parts[*at].bound.clone()).collect();
+        for at in &bundle.parts {
+            parts[*at].wish = wish.clone().unwrap_or(Wish::Anywhere);
+            parts[*at].bound = bound.clone();
+        }
+        bundle.parts.sort_by_key(|at| (std::cmp::Reverse(parts[*at].count), *at));
+    }
+    bundles
+}
+
+impl Bundle {
+    /// Regions that take each of the bundle's parts (though perhaps not all of them together),
+    /// best first; of each level at most `limit`.
+    pub(super) fn regions(&self, cluster: &mut Cluster, parts: &[Part], limit: usize) -> Vec<Region> {
+        let Some((&lead, others)) = self.parts.split_first() else { return Vec::new() };
+        // Filtered by the others only afterwards: the lead alone offers a few more.
+        let offered = if others.is_empty() { limit } else { limit.saturating_mul(8) };
+        let lead = &parts[lead];
+        let mut regions: Vec<Region> =
+            lead.view(cluster).map_or(Vec::new(), |view| lead.regions(&view, lead.count, offered).to_vec());
+        for other in others.iter().map(|at| &parts[*at]) {
+            let Some(view) = other.view(cluster) else { return Vec::new() };
+            regions.retain(|region| room(view.index, region) >= u64::from(other.count));
+        }
+        regions
+    }
+}
+
+impl Merged {
+    /// Pod sets that need the same and may go anywhere are one part: for one shape the answer is
+    /// exact, and a search need not try them in every order.
+    pub(super) fn of(all: Vec<Part>) -> Self {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut went_into = Vec::new();
+        let counts = all.iter().map(|part| part.count).collect();
+        for part in all {
+            let twin = parts.iter().position(|other| {
+                other.wish == Wish::Anywhere
+                    && part.wish == Wish::Anywhere
+                    && other.need.ix == part.need.ix
+                    && other.topology == part.topology
+                    && other.count.checked_add(part.count).is_some()
+            });
+            went_into.push(twin.unwrap_or(parts.len()));
+            match twin {
+                Some(twin) => parts[twin].count += part.count,
+                None => parts.push(part),
+            }
+        }
+        Self { parts, went_into, counts }
+    }
+
+    /// The original parts that went into this one.
+    pub(super) fn originals(&self, part: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.went_into.len()).filter(move |at| self.went_into[*at] == part)
+    }
+
+    /// Deals the places of merged parts out to the originals, in order.
+    pub(super) fn deal(&self, mut taken: Vec<Taken>) -> Vec<Taken> {
+        for (part, taken) in taken.iter_mut().enumerate() {
+            if self.originals(part).nth(1).is_some() {
+                taken.sort_unstable();
+            }
+            taken.reverse();
+        }
+        let deal_one = |(at, part): (usize, &usize)| {
+            let mut missing = self.counts[at];
+            let mut dealt = Taken::new();
+            while missing > 0
+                && let Some((node, count)) = taken[*part].pop()
+            {
+                let here = count.min(missing);
+                missing -= here;
+                dealt.push((node, here));
+                if count > here {
+                    taken[*part].push((node, count - here));
+                }
+            }
+            dealt
+        };
+        self.went_into.iter().enumerate().map(deal_one).collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! From the cluster to the model.
+
+use std::collections::BTreeMap;
+
+use super::{Choice, Model, Piece};
+use crate::cluster::{Cluster, NodeIx};
+use crate::event::Amount;
+use crate::place::bundle::Bundle;
+use crate::place::part::{Part, Region, Wish, region_of};
+use crate::resources::ResourceIx;
+use crate::topology::{DomainIx, Group, View};
+
+/// More nodes than this divided by the parts are not looked at: the arrays would take more memory
+/// than the cluster. Only gangs of very many shapes get there.
+const CELLS_MAX: usize = 4_000_000;
+/// Regions of one bundle that are looked at.
+const REGIONS_MAX: usize = 1_024;
+
+/// What one part sees: nodes with room for it, and where it may go.
+struct Sight {
+    /// Node, and its leaf domain if the part's region depends on it.
+    nodes: Vec<(NodeIx, Option<DomainIx>)>,
+    regions: Vec<Region>,
+}
+
+impl Model {
+    /// Copies what matters: nodes on which at least one of the pods fits now. Of nodes that are
+    /// the same in every respect, no more than there are pods.
+    pub(in crate::place) fn new(cluster: &mut Cluster, parts: &[Part], bundles: &[Bundle]) -> Self {
+        let mut cut = false;
+        let sights: Vec<Sight> = parts.iter().map(|part| look(cluster, part, &mut cut)).collect();
+        let requests = Requests::of(parts);
+        let nodes = representatives(cluster, parts, &sights, &requests, &mut cut);
+        let number = nodes.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
+        let mut free = Vec::with_capacity(nodes.len() * requests.resources.len());
+        for (node, _) in &nodes {
+            free.extend(requests.free(cluster, *node));
+        }
+        let mut model = Self {
+            parts: parts.len(),
+            kinds: nodes.iter().map(|(_, kind)| *kind).collect(),
+            nodes: nodes.into_iter().map(|(node, _)| node).collect(),
+            resources: requests.resources.len(),
+            free,
+            pieces: Vec::new(),
+            choices: Vec::new(),
+            placed: Vec::new(),
+            chosen: Vec::new(),
+            choice_of: Vec::new(),
+            work: 0,
+            cut,
+        };
+        for bundle in bundles {
+            model.add(cluster, parts, bundle, &sights, &requests, &number);
+        }
+        model.placed = vec![0; model.pieces.len() * model.nodes.len()];
+        model.chosen = vec![0; model.choices.len()];
+        model
+    }
+
+    fn add(
+        &mut self,
+        cluster: &mut Cluster,
+        parts: &[Part],
+        bundle: &Bundle,
+        sights: &[Sight],
+        requests: &Requests,
+        number: &BTreeMap<NodeIx, usize>,
+    ) {
+        let lead = bundle.parts[0];
+        let mut nodes_of = |region: &Region| -> Vec<usize> {
+            let Some(view) = parts[lead].view(cluster) else { return Vec::new() };
+            number.iter().filter(|(node, _)| contains(&view, region, **node)).map(|(_, at)| *at).collect()
+        };
+        if let [Region::Pinned(pins)] = &sights[lead].regions[..] {
+            for (region, count) in pins {
+                let pieces = vec![self.piece(lead, &sights[lead], requests, *count, number)];
+                self.choices.push(Choice { pieces, regions: vec![nodes_of(region)] });
+            }
+            return;
+        }
+        let mut pieces = Vec::new();
+        for &part in &bundle.parts {
+            pieces.push(self.piece(part, &sights[part], requests, parts[part].count, number));
+        }
+        let shared = sights[lead]
+            .regions
+            .iter()
+            .filter(|region| bundle.parts.iter().all(|part| sights[*part].regions.contains(region)));
+        self.choices.push(Choice { pieces, regions: shared.map(&mut nodes_of).collect() });
+    }
+
+    /// A new piece, of the choice that is added next.
+    fn piece(
+        &mut self,
+        part: usize,
+        sight: &Sight,
+        requests: &Requests,
+        count: u32,
+        number: &BTreeMap<NodeIx, usize>,
+    ) -> usize {
+        let mut allowed = vec![false; self.nodes.len()];
+        for at in sight.nodes.iter().filter_map(|(node, _)| number.get(node)) {
+            allowed[*at] = true;
+        }
+        self.pieces.push(Piece { part, requests: requests.of_part[part].clone(), count, allowed });
+        self.choice_of.push(self.choices.len());
+        self.pieces.len() - 1
+    }
+}
+
+/// The requests of all parts, and the resources they name, under numbers of their own.
+struct Requests {
+    resources: Vec<ResourceIx>,
+    of_part: Vec<Vec<(usize, Amount)>>,
+}
+
+impl Requests {
+    fn of(parts: &[Part]) -> Self {
+        let mut resources: Vec<ResourceIx> =
+            parts.iter().flat_map(|part| part.need.requests.iter().map(|(resource, _)| resource)).collect();
+        resources.sort_unstable();
+        resources.dedup();
+        let number = |resource: ResourceIx| resources.binary_search(&resource).expect("all are listed");
+        let of_part = parts
+            .iter()
+            .map(|part| {
+                part.need.requests.iter().map(|(resource, amount)| (number(resource), amount)).collect()
+            })
+            .collect();
+        Self { resources, of_part }
+    }
+
+    fn free(&self, cluster: &Cluster, node: NodeIx) -> Vec<Amount> {
+        let space = &cluster.slot_of(node).space;
+        self.resources.iter().map(|resource| space.free(*resource).max(0)).collect()
+    }
+}
+
+fn look(cluster: &mut Cluster, part: &Part, cut: &mut bool) -> Sight {
+    let Some(view) = part.view(cluster) else { return Sight { nodes: Vec::new(), regions: Vec::new() } };
+    let by_domain = matches!(part.wish, Wish::Required(_) | Wish::Pinned(_));
+    let leaf = |node| if by_domain { view.tree.leaf_of(node) } else { None };
+    let every_node = view.index.at_least(Group::level(view.tree.depth() + 1), 1);
+    let nodes = every_node.map(|(_, node)| (NodeIx(node), leaf(NodeIx(node)))).collect();
+    let regions = match &part.wish {
+        // Fewer domains were tried before: here any answer will do.
+        Wish::Anywhere | Wish::Preferred(_) => vec![Region::Anywhere],
+        Wish::Required(level) if part.bound.is_empty() => {
+            let enough = view.index.at_least(Group::level(*level), u64::from(part.count));
+            let mut regions: Vec<Region> =
+                enough.take(REGIONS_MAX + 1).map(|(_, ix)| region_of(&view, *level, ix)).collect();
+            *cut |= regions.len() > REGIONS_MAX;
+            regions.truncate(REGIONS_MAX);
+            regions
+        }
+        _ => part.regions(&view, part.count, 1).to_vec(),
+    };
+    Sight { nodes, regions }
+}
+
+/// The nodes of all sights, at most as many of a kind as there are pods; each with a number that
+/// is equal for nodes of one kind: those that no part's constraints or regions tell apart.
+fn representatives(
+    cluster: &Cluster,
+    parts: &[Part],
+    sights: &[Sight],
+    requests: &Requests,
+    cut: &mut bool,
+) -> Vec<(NodeIx, usize)> {
+    type SeenBy = Vec<(usize, Option<DomainIx>)>;
+    let mut seen_by: BTreeMap<NodeIx, SeenBy> = BTreeMap::new();
+    for (part, sight) in sights.iter().enumerate() {
+        for (node, leaf) in &sight.nodes {
+            seen_by.entry(*node).or_default().push((part, *leaf));
+        }
+    }
+    let mut kinds: BTreeMap<(SeenBy, Vec<Amount>), Vec<NodeIx>> = BTreeMap::new();
+    for (node, seen_by) in seen_by {
+        kinds.entry((seen_by, requests.free(cluster, node))).or_default().push(node);
+    }
+    let pods: u64 = parts.iter().map(|part| u64::from(part.count)).sum();
+    let per_kind = usize::try_from(pods).unwrap_or(usize::MAX);
+    let mut nodes = Vec::new();
+    for (kind, mut equal) in kinds.into_values().enumerate() {
+        equal.sort_unstable_by_key(|node| cluster.slot_of(*node).rank);
+        nodes.extend(equal.into_iter().take(per_kind).map(|node| (node, kind)));
+    }
+    nodes.sort_unstable_by_key(|(node, _)| cluster.slot_of(*node).rank);
+    let nodes_max = CELLS_MAX / parts.len().max(1);
+    *cut |= nodes.len() > nodes_max;
+    nodes.truncate(nodes_max);
+    nodes
+}
+
+fn contains(view: &View<'_>, region: &Region, node: NodeIx) -> bool {
+    match region {
+        Region::Node(only) => *only == node,
+        Region::Domain(domain) => view.tree.domain_of(node, view.tree.domain(*domain).level) == Some(*domain),
+        Region::Anywhere | Region::Spread => view.tree.leaf_of(node).is_some(),
+        Region::Pinned(pins) => pins.iter().any(|(region, _)| contains(view, region, node)),
+    }
+}
