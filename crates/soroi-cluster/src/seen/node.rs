@@ -1,0 +1,102 @@
+//! A node, as kubelets, schedulers and controllers see it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Deserialize;
+
+use super::Meta;
+use crate::cache::{Key, Seen};
+use crate::need::{self, Amounts};
+
+/// One node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Wire")]
+pub(crate) struct Node {
+    pub(crate) meta: Meta,
+    /// Cordoned.
+    pub(crate) unschedulable: bool,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) capacity: BTreeMap<String, Quantity>,
+    /// As written; may be empty on a node that nobody has served yet.
+    pub(crate) allocatable_written: BTreeMap<String, Quantity>,
+    /// What pods may use.
+    pub(crate) allocatable: Amounts,
+    pub(crate) conditions: Vec<NodeCondition>,
+}
+
+impl Seen for Node {
+    fn key(&self) -> &Key {
+        &self.meta.key
+    }
+    fn uid(&self) -> &str {
+        &self.meta.uid
+    }
+    fn version(&self) -> u64 {
+        self.meta.version
+    }
+}
+
+impl Node {
+    pub(crate) fn name(&self) -> &str {
+        &self.meta.key.name
+    }
+
+    pub(crate) fn condition(&self, kind: &str) -> Option<&NodeCondition> {
+        self.conditions.iter().find(|condition| condition.type_ == kind)
+    }
+
+    /// `status` of the condition Ready, if somebody has said anything yet.
+    pub(crate) fn ready(&self) -> Option<&str> {
+        self.condition("Ready").map(|ready| ready.status.as_str())
+    }
+
+    /// Where it lives in the API.
+    pub(crate) fn path(&self) -> String {
+        format!("/api/v1/nodes/{}", self.name())
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    metadata: Meta,
+    #[serde(default)]
+    spec: SpecWire,
+    #[serde(default)]
+    status: StatusWire,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecWire {
+    unschedulable: Option<bool>,
+    taints: Option<Vec<Taint>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusWire {
+    capacity: Option<BTreeMap<String, Quantity>>,
+    allocatable: Option<BTreeMap<String, Quantity>>,
+    conditions: Option<Vec<NodeCondition>>,
+}
+
+impl From<Wire> for Node {
+    fn from(Wire { metadata, spec, status }: Wire) -> Self {
+        let allocatable_written = status.allocatable.unwrap_or_default();
+        Self {
+            meta: metadata,
+            unschedulable: spec.unschedulable.unwrap_or(false),
+            taints: spec.taints.unwrap_or_default(),
+            capacity: status.capacity.unwrap_or_default(),
+            // An amount that cannot be read must not look endless here: nothing of it is there.
+            allocatable: need::amounts(&allocatable_written)
+                .into_iter()
+                .filter(|(_, amount)| *amount < i64::MAX)
+                .collect(),
+            allocatable_written,
+            conditions: status.conditions.unwrap_or_default(),
+        }
+    }
+}
