@@ -27,17 +27,24 @@ use soroi_engine::event::{self, Millis, Name};
 
 pub mod amount;
 pub mod defaults;
+pub mod group;
 pub mod job;
-pub(crate) mod keys;
 pub mod node;
+pub mod plan;
 pub mod pod;
+pub mod queue;
 mod request;
 pub mod selector;
+pub mod workload;
 
 pub use defaults::{Defaults, template};
+pub use group::{GroupFacts, group};
 pub use job::{JobFacts, job};
 pub use node::node;
+pub use plan::{PlanFacts, plan};
 pub use pod::{PodFacts, Schedulers, pod};
+pub use queue::{cluster_queue, cohort, flavor, local_queue, namespace, topology, volcano_queue};
+pub use workload::{WorkloadFacts, workload};
 
 /// A field of an object that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,3 +5,4 @@ pub mod config;
 pub mod intake;
 mod kind;
 mod lanes;
+pub mod project;

@@ -81,8 +81,3 @@ pub(crate) fn finish(sum: &Sums) -> BTreeMap<Name, Amount> {
 pub(crate) fn quantity(amount: Quantity) -> ApiQuantity {
     ApiQuantity(amount.to_string())
 }
-
-/// An amount in base units as the API writes it, in Kueue's format for the resource.
-pub(crate) fn of_base_units(resource: &str, amount: Amount) -> ApiQuantity {
-    ApiQuantity(soroi_quantity::display(resource, amount))
-}

@@ -12,12 +12,13 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::event::{Name, Shape};
 use soroi_quantity::Quantity;
 
 use super::amount::{self, Sums};
 use super::request::{self, List, Side};
-use super::{Invalid, keys, pod};
+use super::{Invalid, pod};
 
 /// The objects that the API server consults when a pod is created, and those that give priorities.
 /// Kept in name order: where Kubernetes leaves the order open, the answer is the same each time.
@@ -105,7 +106,7 @@ impl Defaults {
     ) -> Result<(i32, Option<PrioritySource>), Invalid> {
         if let Some(name) = workload_class {
             let value = self.workload_priority_classes.get(name).ok_or_else(|| {
-                let field = format!("metadata.labels[{}]", keys::PRIORITY_CLASS_LABEL);
+                let field = format!("metadata.labels[{}]", kueue_keys::PRIORITY_CLASS);
                 Invalid::new(field, format!("WorkloadPriorityClass \"{name}\" not found"))
             })?;
             return Ok((*value, Some(PrioritySource::Workload(Arc::from(name)))));

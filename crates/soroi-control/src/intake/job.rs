@@ -6,9 +6,10 @@ use std::sync::Arc;
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use sha1::{Digest, Sha1};
+use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
 use soroi_engine::event::{Millis, Name, TopologyRequest};
 
-use super::{Invalid, keys, millis, pod, some_name};
+use super::{Invalid, millis, pod, some_name};
 
 /// What is worth remembering of a Job: below a kilobyte, its template only as a digest.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +40,7 @@ pub struct JobFacts {
     pub suspended: bool,
     /// Pods that are not terminal, by its status.
     pub active: u32,
-    /// Pods that are ready, by its status.
+    /// Pods that are ready, by its status, and those that ended well but are not counted yet.
     pub ready: u32,
     /// Pods that are being deleted, by its status.
     pub terminating: u32,
@@ -68,6 +69,8 @@ pub struct JobFacts {
     /// Tells whether its template still is what its Workload was made of: [`digest`] of
     /// [`pod_set_template`]. Meaningful while it is suspended and not released.
     pub template_digest: [u8; 20],
+    /// What could not be understood or honoured. No Workload can be made of such a Job.
+    pub invalid: Option<Invalid>,
 }
 
 /// How a Job ended.
@@ -113,7 +116,8 @@ impl JobFacts {
 /// A Job, managed or not.
 ///
 /// # Errors
-/// [`Invalid`] on `metadata.uid`, `spec`, a topology annotation or a number that is out of bounds.
+/// [`Invalid`] on `metadata.uid`, `metadata.name` or `spec` when they are missing; all else that is
+/// wrong is in [`JobFacts::invalid`], so that such a Job still can be followed and explained.
 pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
     let meta = &job.metadata;
     let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
@@ -128,43 +132,65 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         u32::try_from(status.and_then(of).unwrap_or(0)).unwrap_or(0)
     };
     let template_meta = spec.template.metadata.as_ref().and_then(|meta| meta.annotations.as_ref());
-    let group = [keys::GROUP_ANNOTATION, keys::VOLCANO_GROUP_ANNOTATION]
+    let group = [volcano_keys::GROUP_NAME, volcano_keys::GROUP_NAME_VOLCANO]
         .into_iter()
         .find_map(|key| some_name(template_meta.and_then(|all| all.get(key))));
     let failed_indexes = status.and_then(|status| status.failed_indexes.as_deref()).unwrap_or_default();
+    let mut wrong = Wrong(None);
+    let parallelism = wrong.note(number("spec.parallelism", spec.parallelism));
+    let completions = wrong.note(number("spec.completions", spec.completions));
+    let min_parallelism = annotation(kueue_keys::JOB_MIN_PARALLELISM)
+        .map(|text| text.parse().map_err(|_| not_a_number(kueue_keys::JOB_MIN_PARALLELISM, &text)));
+    let min_parallelism = wrong.note(min_parallelism.transpose());
+    let topology = wrong.note(topology(template_meta).map_err(|e| e.within("spec.template.metadata")));
     Ok(JobFacts {
         uid,
         namespace: Arc::from(meta.namespace.as_deref().unwrap_or_default()),
         name,
-        queue: label(keys::QUEUE_NAME_LABEL),
-        priority_class: label(keys::PRIORITY_CLASS_LABEL),
+        queue: label(kueue_keys::QUEUE_NAME),
+        priority_class: label(kueue_keys::PRIORITY_CLASS),
         pod_priority_class: some_name(pod_spec.priority_class_name.as_ref()),
         group,
         scheduler: Arc::from(pod::scheduler_name(pod_spec)),
         managed_by: some_name(spec.managed_by.as_ref()).filter(|by| &**by != "kubernetes.io/job-controller"),
-        gated_by: annotation(keys::GATED_BY_ANNOTATION),
+        gated_by: annotation(kueue_keys::ADMISSION_GATED_BY),
         suspend: spec.suspend.unwrap_or(false),
         suspended: condition(job, "Suspended").is_some(),
         active: count(|status| status.active),
-        ready: count(|status| status.ready),
+        ready: count(|status| status.ready).saturating_add(uncounted(job)),
         terminating: count(|status| status.terminating),
         succeeded: count(|status| status.succeeded),
-        failed_indexes: count_indexes(failed_indexes)
-            .ok_or_else(|| Invalid::new("status.failedIndexes", format!("\"{failed_indexes}\"")))?,
-        parallelism: number("spec.parallelism", spec.parallelism)?.unwrap_or(1),
-        completions: number("spec.completions", spec.completions)?
-            .or(spec.parallelism.is_none().then_some(1)),
-        min_parallelism: annotation(keys::MIN_PARALLELISM_ANNOTATION)
-            .map(|text| text.parse().map_err(|_| not_a_number(keys::MIN_PARALLELISM_ANNOTATION, &text)))
-            .transpose()?,
+        failed_indexes: count_indexes(failed_indexes),
+        parallelism: parallelism.unwrap_or(1),
+        completions: completions.or(spec.parallelism.is_none().then_some(1)),
+        min_parallelism,
         finished: finished(job),
         started_at: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_millisecond()),
         created_at: millis(meta.creation_timestamp.as_ref()),
         terminating_itself: meta.deletion_timestamp.is_some(),
         manual_selector: spec.manual_selector.unwrap_or(false),
-        topology: topology(template_meta).map_err(|e| e.within("spec.template.metadata"))?,
+        topology,
         template_digest: digest(&pod_set_template(job)),
+        invalid: wrong.0,
     })
+}
+
+/// The first thing that is wrong with an object; reading goes on with a default.
+struct Wrong(Option<Invalid>);
+
+impl Wrong {
+    fn note<T: Default>(&mut self, parsed: Result<T, Invalid>) -> T {
+        parsed.unwrap_or_else(|invalid| {
+            self.0.get_or_insert(invalid);
+            T::default()
+        })
+    }
+}
+
+fn uncounted(job: &Job) -> u32 {
+    let uncounted = job.status.as_ref().and_then(|status| status.uncounted_terminated_pods.as_ref());
+    let succeeded = uncounted.and_then(|pods| pods.succeeded.as_ref()).map_or(0, Vec::len);
+    u32::try_from(succeeded).unwrap_or(u32::MAX)
 }
 
 fn not_a_number(annotation: &str, text: &str) -> Invalid {
@@ -194,15 +220,15 @@ fn finished(job: &Job) -> Option<Finished> {
     Some(Finished { succeeded, message, at: millis(condition.last_transition_time.as_ref()) })
 }
 
-/// How many indexes a text like `1,3-5` names (`batch/v1` JobStatus); `None` if it is malformed.
-fn count_indexes(text: &str) -> Option<u32> {
-    let mut count: u32 = 0;
-    for part in text.split(',').filter(|part| !part.is_empty()) {
+/// How many indexes a text like `1,3-5` names (`batch/v1` JobStatus). A part that is malformed
+/// counts as none: to hold quota too long is the harmless mistake.
+fn count_indexes(text: &str) -> u32 {
+    let each = text.split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        count = count.saturating_add(last.checked_sub(first)?.saturating_add(1));
-    }
-    Some(count)
+        Some(last.checked_sub(first)?.saturating_add(1))
+    });
+    each.fold(0, u32::saturating_add)
 }
 
 /// The topology request that the annotations of a template make.
@@ -212,14 +238,19 @@ fn count_indexes(text: &str) -> Option<u32> {
 /// honoured yet (slices and groups), because ignoring it would place the pods wrongly.
 pub fn topology(annotations: Option<&BTreeMap<String, String>>) -> Result<TopologyRequest, Invalid> {
     let get = |key: &str| some_name(annotations.and_then(|all| all.get(key)));
-    for key in [keys::SLICE_TOPOLOGY, keys::SLICE_SIZE, keys::SLICE_LAYERS, keys::POD_SET_GROUP] {
+    for key in [
+        kueue_keys::PODSET_SLICE_REQUIRED_TOPOLOGY,
+        kueue_keys::PODSET_SLICE_SIZE,
+        kueue_keys::PODSET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+        kueue_keys::PODSET_GROUP_NAME,
+    ] {
         if get(key).is_some() {
             return Err(Invalid::new(format!("annotations[{key}]"), "is not supported"));
         }
     }
-    let required = get(keys::REQUIRED_TOPOLOGY).map(TopologyRequest::Required);
-    let preferred = get(keys::PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred);
-    let anywhere = get(keys::UNCONSTRAINED_TOPOLOGY)
+    let required = get(kueue_keys::PODSET_REQUIRED_TOPOLOGY).map(TopologyRequest::Required);
+    let preferred = get(kueue_keys::PODSET_PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred);
+    let anywhere = get(kueue_keys::PODSET_UNCONSTRAINED_TOPOLOGY)
         .filter(|value| &**value == "true")
         .map(|_| TopologyRequest::Unconstrained);
     let mut asked = [required, preferred, anywhere].into_iter().flatten();
@@ -239,7 +270,11 @@ pub fn pod_set_template(job: &Job) -> PodTemplateSpec {
     if let Some(meta) = &mut template.metadata {
         meta.creation_timestamp = None;
         if let Some(labels) = &mut meta.labels {
-            for key in [keys::JOB_NAME_LEGACY, keys::CONTROLLER_UID, keys::CONTROLLER_UID_LEGACY] {
+            for key in [
+                kubernetes_keys::JOB_NAME_LEGACY,
+                kubernetes_keys::CONTROLLER_UID,
+                kubernetes_keys::CONTROLLER_UID_LEGACY,
+            ] {
                 labels.remove(key);
             }
         }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
 use soroi_engine::event::{self, Millis, Name, PodPhase, Shape};
 
-use super::{Invalid, group_key, keys, labels, millis, request, selector, some_name};
+use super::{Invalid, group_key, labels, millis, request, selector, some_name};
 
 /// Which pods we may bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +56,27 @@ pub struct PodFacts {
     pub created_at: Millis,
     /// Its scheduling gates.
     pub gates: Vec<Name>,
-    /// Reason and message of a `PodScheduled=False` condition.
-    pub unscheduled: Option<(Name, Name)>,
+    /// Its condition PodScheduled.
+    pub scheduled: Option<ScheduledCondition>,
+    /// It has conditions at all.
+    pub has_conditions: bool,
     /// `status.reason`: for a failed pod why the kubelet refused it (`OutOfcpu`).
     pub reason: Option<Name>,
     /// The Ready condition is True.
     pub ready: bool,
+}
+
+/// What a pod's condition PodScheduled says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledCondition {
+    /// Its place in the list of conditions.
+    pub at: usize,
+    /// It is False.
+    pub is_false: bool,
+    /// Its reason.
+    pub reason: Name,
+    /// Its message.
+    pub message: Name,
 }
 
 impl PodFacts {
@@ -88,17 +104,16 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let job = controller
         .filter(|owner| owner.kind == "Job" && owner.api_version.starts_with("batch/"))
         .map(|owner| Arc::from(owner.uid.as_str()));
-    let group = annotation(keys::GROUP_ANNOTATION).or_else(|| annotation(keys::VOLCANO_GROUP_ANNOTATION));
+    let group = annotation(volcano_keys::GROUP_NAME).or_else(|| annotation(volcano_keys::GROUP_NAME_VOLCANO));
     let owner =
         job.clone().or_else(|| Some(group_key(&namespace, group.as_ref()?))).unwrap_or_else(|| uid.clone());
     let scheduler: Name = Arc::from(scheduler_name(spec));
     let gates: Vec<Name> =
         spec.scheduling_gates.iter().flatten().map(|gate| Arc::from(gate.name.as_str())).collect();
     let status = pod.status.as_ref();
-    let condition = |kind: &str| {
-        status.and_then(|status| status.conditions.iter().flatten().find(|condition| condition.type_ == kind))
-    };
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let text = |text: &Option<String>| -> Name { Arc::from(text.as_deref().unwrap_or_default()) };
+    let scheduled = conditions.iter().enumerate().find(|(_, condition)| condition.type_ == "PodScheduled");
     Ok(PodFacts {
         pod: event::Pod {
             uid,
@@ -107,9 +122,9 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
             node: some_name(spec.node_name.as_ref()),
             shape: Arc::new(shape),
             owner: Some(owner),
-            pod_set: label(keys::POD_SET_LABEL),
-            index: annotation(keys::INDEX)
-                .or_else(|| label(keys::INDEX))
+            pod_set: label(kueue_keys::PODSET),
+            index: annotation(kubernetes_keys::JOB_COMPLETION_INDEX)
+                .or_else(|| label(kubernetes_keys::JOB_COMPLETION_INDEX))
                 .and_then(|index| index.parse().ok()),
             phase: phase(status.and_then(|status| status.phase.as_deref())),
             terminating: meta.deletion_timestamp.is_some(),
@@ -118,18 +133,22 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         job,
         controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
         group,
-        queue: label(keys::QUEUE_NAME_LABEL),
-        volcano_queue: annotation(keys::VOLCANO_QUEUE_ANNOTATION),
-        role: annotation(keys::ROLE_ANNOTATION),
+        queue: label(kueue_keys::QUEUE_NAME),
+        volcano_queue: annotation(volcano_keys::QUEUE_NAME),
+        role: annotation(volcano_keys::TASK_SPEC),
         scheduler,
         priority: spec.priority.unwrap_or(0),
         created_at: millis(meta.creation_timestamp.as_ref()),
         gates,
-        unscheduled: condition("PodScheduled")
-            .filter(|condition| condition.status == "False")
-            .map(|condition| (text(&condition.reason), text(&condition.message))),
+        scheduled: scheduled.map(|(at, condition)| ScheduledCondition {
+            at,
+            is_false: condition.status == "False",
+            reason: text(&condition.reason),
+            message: text(&condition.message),
+        }),
+        has_conditions: !conditions.is_empty(),
         reason: some_name(status.and_then(|status| status.reason.as_ref())),
-        ready: condition("Ready").is_some_and(|condition| condition.status == "True"),
+        ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
     })
 }
 

@@ -225,7 +225,6 @@ fn created(spec: &Value, range: &Value, class: &Value) -> Value {
             fill_in(&mut container["resources"]["requests"], &range["defaultRequest"]);
         }
     }
-    let tolerations = spec["tolerations"].as_array_mut().unwrap();
     let kata = class["scheduling"]["tolerations"].as_array().unwrap();
     if !spec["runtimeClassName"].is_null() {
         spec["tolerations"].as_array_mut().unwrap().extend(kata.iter().cloned());

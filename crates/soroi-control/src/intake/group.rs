@@ -1,0 +1,155 @@
+//! What does a PodGroup want, and what do its pods look like?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use soroi_api::labels::kueue as kueue_keys;
+use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
+use soroi_engine::event::{Millis, Name, Shape};
+
+use super::pod::PodFacts;
+use super::workload::Owner;
+use super::{Invalid, group_key, millis, some_name};
+
+/// What is worth remembering of a PodGroup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupFacts {
+    /// Its uid.
+    pub uid: Name,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// What its pods' owner says: [`group_key`].
+    pub key: Name,
+    /// The job that made it, if one did.
+    pub owner: Option<Owner>,
+    /// How many pods must start together.
+    pub min_member: u32,
+    /// The same per role. Empty when its sum exceeds `min_member`: Volcano ignores it then.
+    pub min_per_role: BTreeMap<Name, u32>,
+    /// Its seat in Volcano's tree.
+    pub volcano_queue: Name,
+    /// The LocalQueue that its label names.
+    pub queue: Option<Name>,
+    /// Its PriorityClass.
+    pub priority_class: Option<Name>,
+    /// Where its status says it stands.
+    pub phase: Option<PodGroupPhase>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// What could not be understood or honoured. Such a group waits, with this reason.
+    pub invalid: Option<Invalid>,
+}
+
+/// A PodGroup.
+///
+/// # Errors
+/// [`Invalid`] on `metadata.uid` or `metadata.name`; all else is in [`GroupFacts::invalid`].
+pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
+    let meta = &group.metadata;
+    let spec = &group.spec;
+    let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
+    let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
+    let namespace: Name = Arc::from(meta.namespace.as_deref().unwrap_or_default());
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let min_member = u32::try_from(spec.min_member.unwrap_or(0));
+    let roles: BTreeMap<Name, u32> = spec
+        .min_task_member
+        .iter()
+        .map(|(role, least)| (Arc::from(role.as_str()), u32::try_from(*least).unwrap_or(0)))
+        .collect();
+    let needed = roles.values().fold(0_u32, |sum, least| sum.saturating_add(*least));
+    let negative = min_member.is_err().then(|| Invalid::new("spec.minMember", "must not be negative"));
+    let min_member = min_member.unwrap_or(0);
+    Ok(GroupFacts {
+        key: group_key(&namespace, &name),
+        uid,
+        namespace,
+        name,
+        owner: owner.map(|owner| Owner {
+            api_version: Arc::from(owner.api_version.as_str()),
+            kind: Arc::from(owner.kind.as_str()),
+            name: Arc::from(owner.name.as_str()),
+            uid: Arc::from(owner.uid.as_str()),
+        }),
+        min_member,
+        min_per_role: if needed <= min_member { roles } else { BTreeMap::new() },
+        volcano_queue: Arc::from(spec.queue()),
+        queue: some_name(meta.labels.as_ref().and_then(|labels| labels.get(kueue_keys::QUEUE_NAME))),
+        priority_class: some_name(spec.priority_class_name.as_ref()),
+        phase: group.status.as_ref().and_then(|status| status.phase),
+        created_at: millis(meta.creation_timestamp.as_ref()),
+        terminating: meta.deletion_timestamp.is_some(),
+        invalid: negative.or_else(|| unsupported(spec)),
+    })
+}
+
+/// What the group asks for and nobody here would honour; to start it nevertheless would be wrong.
+fn unsupported(spec: &volcano::PodGroupSpec) -> Option<Invalid> {
+    let hard = spec.network_topology.as_ref().is_some_and(|topology| {
+        topology.mode.unwrap_or(NetworkTopologyMode::Hard) == NetworkTopologyMode::Hard
+    });
+    if hard {
+        Some(Invalid::new("spec.networkTopology", "mode hard is not supported"))
+    } else if !spec.sub_group_policy.is_empty() {
+        Some(Invalid::new("spec.subGroupPolicy", "is not supported"))
+    } else {
+        None
+    }
+}
+
+/// Equal pods of a PodGroup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupPodSet {
+    /// Its name: the role where the pods name one, else `main`, with a number where that would not
+    /// be unique.
+    pub name: Name,
+    /// The role that its pods name.
+    pub role: Option<Name>,
+    /// What each needs.
+    pub shape: Arc<Shape>,
+    /// How many there are.
+    pub count: u32,
+    /// The uid of the first of them: stands for all where a template is needed.
+    pub example: Name,
+}
+
+/// The members of a PodGroup by role and shape. Pods that have failed, or are being deleted without
+/// having run to their end, are no members any more; those that succeeded still are.
+///
+/// The order is that of role, then shape, so that it does not depend on the order of the pods.
+pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<GroupPodSet> {
+    use soroi_engine::event::PodPhase;
+    let mut sets: BTreeMap<(Option<Name>, Arc<Shape>), (u32, &Name)> = BTreeMap::new();
+    for member in members {
+        let pod = &member.pod;
+        if pod.phase == PodPhase::Failed || (pod.terminating && pod.phase != PodPhase::Succeeded) {
+            continue;
+        }
+        let key = (member.role.clone(), pod.shape.clone());
+        let (count, example) = sets.entry(key).or_insert((0, &pod.uid));
+        *count = count.saturating_add(1);
+        *example = (*example).min(&pod.uid);
+    }
+    let mut used: BTreeSet<Name> = BTreeSet::new();
+    let each = sets.into_iter().map(|((role, shape), (count, example))| {
+        let base = role.clone().filter(|role| is_label(role)).unwrap_or_else(|| Arc::from("main"));
+        let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        let name = names.find(|name| used.insert(name.clone())).expect("there are numbers enough");
+        GroupPodSet { name, role, shape, count, example: example.clone() }
+    });
+    each.collect()
+}
+
+/// Whether a text may be a pod set's name (RFC 1123 label; room is left for a number).
+fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.len() <= 58 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What was decided? Reads a GangPlan back into the engine's words.
+
+use std::sync::Arc;
+
+use soroi_api::plan::{GangPlan, GangRef, PlanPhase, PlanUndo, PlannedPodSet};
+use soroi_engine::decision::{Admission, PodSetAdmission, TopologyDomain, TopologyPlaces};
+use soroi_engine::event::{self, Name};
+
+use super::queue::{amount, policy};
+use super::{Invalid, some_name};
+
+/// A GangPlan: the engine's fact, and what carrying it out needs beside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanFacts {
+    /// The engine's fact. Its `owners` are empty: who owns the gang's pods stands in the objects
+    /// of the gang.
+    pub plan: event::Plan,
+    /// The object that stands for the gang.
+    pub gang: GangRef,
+    /// The epoch of the leader that last wrote it.
+    pub leader_epoch: i64,
+    /// The LocalQueue.
+    pub local_queue: Option<Name>,
+    /// The Volcano Queue.
+    pub volcano_queue: Option<Name>,
+    /// With how few pods the gang is whole.
+    pub min_members: Option<u32>,
+    /// Why and how it is taken back (phase Undoing).
+    pub undo: Option<PlanUndo>,
+    /// It has a deletion timestamp. It stays in force while its finalizer holds.
+    pub terminating: bool,
+}
+
+/// A GangPlan.
+///
+/// # Errors
+/// [`Invalid`] on the part that contradicts itself. Only Soroi writes plans, so such a one was
+/// tampered with; the caller reports it and treats the gang as one whose plan was lost.
+pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
+    let spec = &plan.spec;
+    let status = plan.status.as_ref();
+    let progressed_at = status.and_then(|status| status.progressed_at.as_ref());
+    let phase = match status.and_then(|status| status.phase) {
+        Some(PlanPhase::Holding) => event::PlanPhase::Holding,
+        Some(PlanPhase::Settled) => event::PlanPhase::Settled,
+        Some(PlanPhase::Undoing) => event::PlanPhase::Undoing,
+        Some(PlanPhase::Committed) | None => event::PlanPhase::Committed,
+    };
+    let pod_sets = spec.pod_sets.iter().enumerate();
+    let pod_sets =
+        pod_sets.map(|(at, set)| pod_set(set).map_err(|e| e.within(&format!("spec.podSets[{at}]"))));
+    let admission = Admission {
+        gang: Arc::from(spec.gang.uid.as_str()),
+        policy: policy(spec.policy.unwrap_or_default()),
+        cluster_queue: some_name(spec.cluster_queue.as_ref()),
+        pod_sets: pod_sets.collect::<Result<_, _>>()?,
+    };
+    Ok(PlanFacts {
+        plan: event::Plan {
+            gang: admission.gang.clone(),
+            owners: Vec::new(),
+            phase,
+            admission,
+            progressed_at: progressed_at.map_or(0, |time| time.0.as_millisecond()),
+        },
+        gang: spec.gang.clone(),
+        leader_epoch: spec.leader_epoch,
+        local_queue: some_name(spec.local_queue.as_ref()),
+        volcano_queue: some_name(spec.volcano_queue.as_ref()),
+        min_members: spec.min_members.and_then(|least| u32::try_from(least).ok()),
+        undo: status.and_then(|status| status.undo.clone()),
+        terminating: plan.metadata.deletion_timestamp.is_some(),
+    })
+}
+
+fn pod_set(set: &PlannedPodSet) -> Result<PodSetAdmission, Invalid> {
+    let name = |text: &String| -> Name { Arc::from(text.as_str()) };
+    let nodes = set.nodes().map_err(|problem| Invalid::new("nodes", problem))?;
+    let usage = set.usage.iter().map(|(resource, quantity)| {
+        Ok((name(resource), amount(&format!("usage[{resource}]"), resource, quantity)?))
+    });
+    let topology = set.topology.as_ref().map(|places| {
+        let domains = places.domains().map_err(|problem| Invalid::new("topology", problem))?;
+        let domains = domains.into_iter().map(|domain| TopologyDomain {
+            values: domain.values.iter().map(name).collect(),
+            count: u32::try_from(domain.count).unwrap_or(0),
+        });
+        Ok(TopologyPlaces { levels: places.levels.iter().map(name).collect(), domains: domains.collect() })
+    });
+    Ok(PodSetAdmission {
+        name: name(&set.name),
+        count: u32::try_from(set.count).map_err(|_| Invalid::new("count", "must not be negative"))?,
+        flavors: set.flavors.iter().map(|(resource, flavor)| (name(resource), name(flavor))).collect(),
+        usage: usage.collect::<Result<_, Invalid>>()?,
+        nodes: nodes.into_iter().map(|(node, pods)| (Arc::from(node), pods)).collect(),
+        topology: topology.transpose()?,
+    })
+}

@@ -1,0 +1,245 @@
+//! What does a Workload ask for, and what does it hold?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use soroi_api::kueue::{self, CheckState};
+use soroi_api::labels::kueue as kueue_keys;
+use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
+use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
+
+use super::{Defaults, Invalid, job, millis, some_name, template};
+
+/// The object that owns a Workload: the job it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its API group and version.
+    pub api_version: Name,
+    /// Its kind.
+    pub kind: Name,
+    /// Its name.
+    pub name: Name,
+    /// Its uid.
+    pub uid: Name,
+}
+
+/// What is worth remembering of a Workload: its parts, ready to be put together into a
+/// [`event::Gang`] with what its job says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadFacts {
+    /// Its uid: the gang's identity.
+    pub uid: Name,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// The job it stands for.
+    pub owner: Option<Owner>,
+    /// The LocalQueue.
+    pub queue: Option<Name>,
+    /// The priority; larger goes first.
+    pub priority: i32,
+    /// `spec.active`.
+    pub active: bool,
+    /// Gates that others keep closed (`kueue.x-k8s.io/admission-gated-by`).
+    pub gated_by: Option<Name>,
+    /// The time stamp of its place in the queue: when it was last sent to the back of it, else when
+    /// it was created (Kueue, `workload.Ordering`, requeuing timestamp Eviction).
+    pub queued_at: Millis,
+    /// When it was created.
+    pub created_at: Millis,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// Its pod sets with predicted shapes, in order.
+    pub pod_sets: Vec<event::PodSet>,
+    /// How few pods of each are still worth starting, where that is fewer than all.
+    pub min_counts: Vec<Option<u32>>,
+    /// [`job::digest`] of each pod set's template.
+    pub template_digests: Vec<[u8; 20]>,
+    /// What its status says it holds (QuotaReserved is True).
+    pub admitted: Option<Admitted>,
+    /// Its condition Admitted is True.
+    pub is_admitted: bool,
+    /// The reason of its condition Evicted, while that is True.
+    pub evicted: Option<Name>,
+    /// It has ended.
+    pub finished: bool,
+    /// Until when it pauses after an eviction.
+    pub requeue_at: Option<Millis>,
+    /// The answers of its admission checks.
+    pub checks: Vec<(Name, CheckState)>,
+    /// What could not be understood. Such a Workload waits, with this reason.
+    pub invalid: Option<Invalid>,
+}
+
+impl WorkloadFacts {
+    /// All admission checks that it has are Ready.
+    pub fn checks_ready(&self) -> bool {
+        self.checks.iter().all(|(_, state)| *state == CheckState::Ready)
+    }
+}
+
+/// A Workload. What cannot be understood in its pod sets or status is kept in
+/// [`WorkloadFacts::invalid`], so that it still is a gang that says why it waits.
+///
+/// # Errors
+/// [`Invalid`] on `metadata.uid` or `metadata.name`.
+pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<WorkloadFacts, Invalid> {
+    let meta = &workload.metadata;
+    let spec = &workload.spec;
+    let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
+    let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
+    let namespace: Name = Arc::from(meta.namespace.as_deref().unwrap_or_default());
+    let conditions = workload.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let created_at = millis(meta.creation_timestamp.as_ref());
+    let mut invalid = spec.pod_sets.is_empty().then(|| Invalid::new("spec.podSets", "is empty"));
+    let mut pod_sets = Vec::new();
+    for (at, one) in spec.pod_sets.iter().enumerate() {
+        let (parsed, problem) = pod_set(one, &namespace, defaults);
+        invalid = invalid.or(problem.map(|problem| problem.within(&format!("spec.podSets[{at}]"))));
+        pod_sets.push(parsed);
+    }
+    let admitted = admitted(workload).unwrap_or_else(|problem| {
+        invalid = invalid.take().or(Some(problem));
+        None
+    });
+    let status = workload.status.as_ref();
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    Ok(WorkloadFacts {
+        uid,
+        namespace,
+        name,
+        generation: meta.generation.unwrap_or(0),
+        owner: owner.map(|owner| Owner {
+            api_version: Arc::from(owner.api_version.as_str()),
+            kind: Arc::from(owner.kind.as_str()),
+            name: Arc::from(owner.name.as_str()),
+            uid: Arc::from(owner.uid.as_str()),
+        }),
+        queue: some_name(spec.queue_name.as_ref()),
+        priority: spec.priority.unwrap_or(0),
+        active: spec.is_active(),
+        gated_by: some_name(
+            meta.annotations.as_ref().and_then(|all| all.get(kueue_keys::ADMISSION_GATED_BY)),
+        ),
+        queued_at: queued_at(conditions).unwrap_or(created_at),
+        created_at,
+        terminating: meta.deletion_timestamp.is_some(),
+        pod_sets,
+        min_counts: spec.pod_sets.iter().map(|set| positive(set.min_count)).collect(),
+        template_digests: spec.pod_sets.iter().map(|set| job::digest(&set.template)).collect(),
+        admitted,
+        is_admitted: is_true(conditions, "Admitted").is_some(),
+        evicted: is_true(conditions, "Evicted").map(|condition| Arc::from(condition.reason.as_str())),
+        finished: is_true(conditions, "Finished").is_some(),
+        requeue_at: status
+            .and_then(|status| status.requeue_state.as_ref()?.requeue_at.as_ref())
+            .map(|time: &Time| time.0.as_millisecond()),
+        checks: status
+            .iter()
+            .flat_map(|status| &status.admission_checks)
+            .map(|check| (Arc::from(check.name.as_str()), check.state))
+            .collect(),
+        invalid,
+    })
+}
+
+fn positive(count: Option<i32>) -> Option<u32> {
+    count.and_then(|count| u32::try_from(count).ok())
+}
+
+fn is_true<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+}
+
+fn queued_at(conditions: &[Condition]) -> Option<Millis> {
+    let evicted = is_true(conditions, "Evicted")?;
+    let to_the_back = matches!(evicted.reason.as_str(), "PodsReadyTimeout" | "AdmissionCheck");
+    to_the_back.then(|| evicted.last_transition_time.0.as_millisecond())
+}
+
+/// A pod set, and what could not be understood in it.
+fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event::PodSet, Option<Invalid>) {
+    let (shape, shape_problem) = match template(&set.template, namespace, defaults) {
+        Ok(shape) => (shape, None),
+        Err(problem) => (Shape::default(), Some(problem)),
+    };
+    let (topology, topology_problem) = match topology_request(set.topology_request.as_ref()) {
+        Ok(request) => (request, None),
+        Err(problem) => (TopologyRequest::None, Some(problem)),
+    };
+    let parsed = event::PodSet {
+        name: Arc::from(set.name.as_str()),
+        count: u32::try_from(set.count).unwrap_or(0),
+        shape: Arc::new(shape),
+        topology,
+    };
+    let negative = (set.count < 0).then(|| Invalid::new("count", "must not be negative"));
+    (parsed, negative.or(shape_problem).or(topology_problem))
+}
+
+/// Where the pods of a pod set must be relative to each other.
+///
+/// # Errors
+/// [`Invalid`] within `topologyRequest`: requests that exclude each other, or one whose meaning
+/// cannot be honoured yet (slices and groups), because ignoring it would place the pods wrongly.
+pub fn topology_request(request: Option<&kueue::PodSetTopologyRequest>) -> Result<TopologyRequest, Invalid> {
+    let Some(request) = request else { return Ok(TopologyRequest::None) };
+    let unsupported = [
+        ("podSetSliceRequiredTopology", request.pod_set_slice_required_topology.is_some()),
+        ("podSetSliceSize", request.pod_set_slice_size.is_some()),
+        ("podsetSliceRequiredTopologyConstraints", !request.slice_required_topology_constraints.is_empty()),
+        ("podSetGroupName", request.pod_set_group_name.is_some()),
+    ];
+    if let Some((field, _)) = unsupported.iter().find(|(_, given)| *given) {
+        return Err(Invalid::new(format!("topologyRequest.{field}"), "is not supported"));
+    }
+    let required = some_name(request.required.as_ref()).map(TopologyRequest::Required);
+    let preferred = some_name(request.preferred.as_ref()).map(TopologyRequest::Preferred);
+    let anywhere = (request.unconstrained == Some(true)).then_some(TopologyRequest::Unconstrained);
+    let mut asked = [required, preferred, anywhere].into_iter().flatten();
+    match (asked.next(), asked.next()) {
+        (None, _) => Ok(TopologyRequest::None),
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => Err(Invalid::new(
+            "topologyRequest",
+            "only one of required, preferred and unconstrained may be given",
+        )),
+    }
+}
+
+/// What the status says that the Workload holds.
+fn admitted(workload: &kueue::Workload) -> Result<Option<Admitted>, Invalid> {
+    let Some(status) = &workload.status else { return Ok(None) };
+    let Some(admission) = &status.admission else { return Ok(None) };
+    if is_true(&status.conditions, "QuotaReserved").is_none() {
+        return Ok(None);
+    }
+    let mut pod_sets = Vec::new();
+    let mut topology = BTreeMap::new();
+    for (at, assignment) in admission.pod_set_assignments.iter().enumerate() {
+        let name: Name = Arc::from(assignment.name.as_str());
+        let asked = workload.spec.pod_sets.iter().find(|set| set.name == assignment.name);
+        let count = positive(assignment.count.or(asked.map(|set| set.count))).unwrap_or(0);
+        let flavors = assignment.flavors.iter();
+        let flavors = flavors.map(|(resource, flavor)| (resource.as_str().into(), flavor.as_str().into()));
+        pod_sets.push((name.clone(), count, flavors.collect()));
+        if let Some(places) = &assignment.topology_assignment {
+            let field = format!("status.admission.podSetAssignments[{at}].topologyAssignment");
+            let domains = places.domains().map_err(|problem| Invalid::new(field, problem))?;
+            let domains = domains.into_iter().map(|domain| TopologyDomain {
+                values: domain.values.iter().map(|value| Arc::from(value.as_str())).collect(),
+                count: u32::try_from(domain.count).unwrap_or(0),
+            });
+            let levels = places.levels.iter().map(|level| Arc::from(level.as_str())).collect();
+            topology.insert(name, TopologyPlaces { levels, domains: domains.collect() });
+        }
+    }
+    Ok(Some(Admitted { cluster_queue: Arc::from(admission.cluster_queue.as_str()), pod_sets, topology }))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,286 @@
+//! The status of a Workload: what it got, and its conditions in Kueue's order of events and wording
+//! (0.18; `pkg/workload`).
+//!
+//! Every function takes the status as it was read and changes it in place; [`super::status_patch`]
+//! makes the patch. A condition's transition time moves only when its status does.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use soroi_api::Quantity;
+use soroi_api::conditions::workload::reason as word;
+use soroi_api::conditions::{self, NewCondition, workload as condition};
+use soroi_api::kueue::{
+    Admission, AdmissionCheckState, CheckState, PodSetAssignment, PodSetRequest, SchedulingStats,
+    TopologyAssignment, TopologyDomain, WorkloadEviction, WorkloadStatus,
+};
+use soroi_engine::decision::{self, PodSetAdmission, TopologyPlaces};
+use soroi_engine::event::PodSet;
+use soroi_engine::reason::{NotYet, Off, Reason, UndoReason};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The Workload that is spoken of, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// `metadata.generation` of the Workload as it was read.
+    pub generation: i64,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Moment {
+    fn set(&self, status: &mut WorkloadStatus, kind: &str, holds: bool, reason: &str, message: String) {
+        let new = NewCondition {
+            type_: kind,
+            status: Some(holds),
+            reason,
+            message,
+            observed_generation: Some(self.generation),
+        };
+        conditions::set(&mut status.conditions, new, self.now);
+    }
+}
+
+/// The one word that goes with a reason for waiting (QuotaReserved=False), as Kueue 0.18 has it.
+pub fn pending_word(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Queue(_) | Reason::Off(_) => word::INADMISSIBLE,
+        Reason::NotYet(NotYet::Gated(_)) => word::ADMISSION_GATED,
+        _ => word::PENDING,
+    }
+}
+
+/// What an admission that is taken back says: the reason and the message of Evicted (after the
+/// start), or the message of QuotaReserved=False (before it).
+pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static str, String) {
+    match reason {
+        UndoReason::StartTimeout { have, need } => (
+            word::PODS_READY_TIMEOUT,
+            format!("Exceeded the PodsReady timeout {namespace}/{name}: {have} of {need} pods exist"),
+        ),
+        UndoReason::RecoveryTimeout { have, need } => (
+            word::PODS_READY_TIMEOUT,
+            format!("Exceeded the PodsReady timeout {namespace}/{name}: {have} of {need} pods are bound"),
+        ),
+        UndoReason::PlacesLost => (
+            word::NODE_FAILURES,
+            "Workload was evicted as there was no replacement for the places that it lost".into(),
+        ),
+        UndoReason::Off(Off::Deactivated) => (word::DEACTIVATED, "The workload is deactivated".into()),
+        UndoReason::Off(Off::SuspendedByUser) => {
+            (word::DEACTIVATED, "The job was suspended by its user".into())
+        }
+        UndoReason::Off(Off::Finished) => (word::DEACTIVATED, "The job has finished".into()),
+        UndoReason::LocalQueueStopped => (word::LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped".into()),
+        UndoReason::ClusterQueueStopped => {
+            (word::CLUSTER_QUEUE_STOPPED, "The ClusterQueue is stopped".into())
+        }
+        UndoReason::Orphaned => (
+            word::NODE_FAILURES,
+            "The workload held quota, and nothing of it could run after a restart".into(),
+        ),
+        UndoReason::Interrupted => {
+            (word::NODE_FAILURES, "The workload was being taken back when the leadership changed".into())
+        }
+    }
+}
+
+/// It waits: `QuotaReserved=False` with this reason, and what it asks for as numbers.
+pub fn pending(status: &mut WorkloadStatus, word: &str, message: &str, pod_sets: &[PodSet], at: Moment) {
+    at.set(status, condition::QUOTA_RESERVED, false, word, message.into());
+    status.admission = None;
+    status.resource_requests = pod_sets.iter().map(requests).collect();
+    sync_admitted(status, at);
+}
+
+/// What all pods of a pod set ask for together.
+fn requests(set: &PodSet) -> PodSetRequest {
+    let total = |resource: &str, each: i64| Quantity::of(resource, each.saturating_mul(i64::from(set.count)));
+    let resources = set.shape.requests.iter();
+    PodSetRequest {
+        name: set.name.to_string(),
+        resources: resources.map(|(name, each)| (name.to_string(), total(name, *each))).collect(),
+    }
+}
+
+/// It holds quota: `QuotaReserved=True` and what it got, and `Admitted=True` unless admission
+/// checks are not ready. An eviction before it is history now.
+pub fn reserve(status: &mut WorkloadStatus, admission: &decision::Admission, at: Moment) {
+    let admission = admission_of(admission);
+    let message = format!("Quota reserved in ClusterQueue {}", admission.cluster_queue);
+    status.admission = Some(admission);
+    status.resource_requests.clear();
+    at.set(status, condition::QUOTA_RESERVED, true, word::QUOTA_RESERVED, message);
+    for kind in [condition::EVICTED, condition::PREEMPTED] {
+        let before = conditions::get(&status.conditions, kind).filter(|before| before.status == "True");
+        if let Some(message) = before.map(|before| format!("Previously: {}", before.message)) {
+            at.set(status, kind, false, word::QUOTA_RESERVED, message);
+        }
+    }
+    sync_admitted(status, at);
+}
+
+/// Sets Admitted to what follows from quota and checks. A Workload that was never admitted has no
+/// such condition until its quota is reserved; time spent admitted is added up when it ends.
+pub fn sync_admitted(status: &mut WorkloadStatus, at: Moment) {
+    let reserved = conditions::is_true(&status.conditions, condition::QUOTA_RESERVED);
+    let checked = status.admission_checks.iter().all(|check| check.state == CheckState::Ready);
+    let before = conditions::get(&status.conditions, condition::ADMITTED).cloned();
+    let was = before.as_ref().is_some_and(|before| before.status == "True");
+    if was == (reserved && checked) {
+        return;
+    }
+    let (reason, message) = match (reserved, checked) {
+        (true, true) => (word::ADMITTED, "The workload is admitted"),
+        (true, false) => (word::UNSATISFIED_CHECKS, "The workload has not all checks ready"),
+        (false, true) => (word::NO_RESERVATION, "The workload has no reservation"),
+        (false, false) => (
+            word::NO_RESERVATION_UNSATISFIED_CHECKS,
+            "The workload has no reservation and not all checks ready",
+        ),
+    };
+    if let Some(before) = before.filter(|_| was) {
+        let seconds = at.now.duration_since(before.last_transition_time.0).as_secs();
+        let past = status.accumulated_past_execution_time_seconds.unwrap_or(0);
+        let sum = past.saturating_add(i32::try_from(seconds.max(0)).unwrap_or(i32::MAX));
+        status.accumulated_past_execution_time_seconds = Some(sum);
+    }
+    at.set(status, condition::ADMITTED, reserved && checked, reason, message.into());
+}
+
+/// It has to stop, having started: `Evicted=True`. Its quota is kept until its pods are gone
+/// ([`give_back`]); its checks start anew, and the eviction is counted.
+pub fn evict(status: &mut WorkloadStatus, reason: &str, message: &str, at: Moment) {
+    at.set(status, condition::EVICTED, true, reason, message.into());
+    for check in &mut status.admission_checks {
+        reset(check, at.now);
+    }
+    status.unhealthy_nodes.clear();
+    status.cluster_name = None;
+    status.nominated_cluster_names.clear();
+    let stats = status.scheduling_stats.get_or_insert_with(SchedulingStats::default);
+    let same = |one: &&mut WorkloadEviction| one.reason == reason && one.underlying_cause.is_empty();
+    match stats.evictions.iter_mut().find(same) {
+        Some(eviction) => eviction.count = eviction.count.saturating_add(1),
+        None => stats.evictions.push(WorkloadEviction {
+            reason: reason.into(),
+            underlying_cause: String::new(),
+            count: 1,
+        }),
+    }
+}
+
+fn reset(check: &mut AdmissionCheckState, now: Timestamp) {
+    if check.state == CheckState::Pending {
+        return;
+    }
+    let retries =
+        (check.state == CheckState::Retry).then(|| check.retry_count.unwrap_or(0).saturating_add(1));
+    *check = AdmissionCheckState {
+        name: std::mem::take(&mut check.name),
+        state: CheckState::Pending,
+        last_transition_time: Time(now),
+        message: format!("Reset to Pending after eviction. Previously: {}", check.state),
+        pod_set_updates: Vec::new(),
+        requeue_after_seconds: check.requeue_after_seconds,
+        retry_count: retries,
+    };
+}
+
+/// An evicted Workload's last pod is gone: it gives its quota back and is put into its queue again,
+/// at once after preemption and node failures, else when its pause or its user says so.
+pub fn give_back(status: &mut WorkloadStatus, at: Moment) {
+    let Some(evicted) = conditions::get(&status.conditions, condition::EVICTED).cloned() else { return };
+    let at_once = matches!(evicted.reason.as_str(), word::PREEMPTED | word::NODE_FAILURES);
+    at.set(status, condition::REQUEUED, at_once, &evicted.reason, evicted.message.clone());
+    at.set(status, condition::QUOTA_RESERVED, false, word::PENDING, evicted.message);
+    status.admission = None;
+    sync_admitted(status, at);
+}
+
+/// An admission was taken back before all members ran: no eviction, only no quota any more.
+pub fn undo(status: &mut WorkloadStatus, message: &str, at: Moment) {
+    at.set(status, condition::QUOTA_RESERVED, false, word::PENDING, message.into());
+    status.admission = None;
+    sync_admitted(status, at);
+}
+
+/// It may be queued again: `Requeued=True`, for one of `Reactivated`, `BackoffFinished`,
+/// `ClusterQueueRestarted` and `LocalQueueRestarted`.
+pub fn requeue(status: &mut WorkloadStatus, reason: &str, at: Moment) {
+    let message = match reason {
+        word::REACTIVATED => "The workload was reactivated",
+        word::BACKOFF_FINISHED => "The workload backoff was finished",
+        word::CLUSTER_QUEUE_RESTARTED => "The ClusterQueue was restarted after being stopped",
+        word::LOCAL_QUEUE_RESTARTED => "The LocalQueue was restarted after being stopped",
+        _ => "The workload was requeued",
+    };
+    if let Some(state) = &mut status.requeue_state {
+        state.requeue_at = None;
+    }
+    at.set(status, condition::REQUEUED, true, reason, message.into());
+}
+
+/// Whether all its pods are ready, with the word for how that came about. Once ready, a Workload
+/// that loses a pod recovers rather than starts.
+pub fn pods_ready(status: &mut WorkloadStatus, ready: bool, at: Moment) {
+    let before = conditions::get(&status.conditions, condition::PODS_READY);
+    let started =
+        before.is_some_and(|before| before.status == "True" || before.reason == word::WAIT_FOR_RECOVERY);
+    let was_ready = before.is_some_and(|before| before.status == "True");
+    if before.is_some() && was_ready == ready {
+        return;
+    }
+    let (reason, message) = match (ready, started) {
+        (true, false) => (word::STARTED, "All pods reached readiness and the workload is running"),
+        (true, true) => (word::RECOVERED, "All pods reached readiness and the workload is running"),
+        (false, false) => (word::WAIT_FOR_START, "Not all pods are ready or succeeded"),
+        (false, true) => (word::WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery"),
+    };
+    at.set(status, condition::PODS_READY, ready, reason, message.into());
+}
+
+/// It has ended, with its job's own message.
+pub fn finish(status: &mut WorkloadStatus, succeeded: bool, message: &str, at: Moment) {
+    let reason = if succeeded { word::SUCCEEDED } else { word::FAILED };
+    at.set(status, condition::FINISHED, true, reason, message.into());
+}
+
+/// What a decision gave, as the Workload's status shows it.
+pub fn admission_of(admission: &decision::Admission) -> Admission {
+    Admission {
+        cluster_queue: admission.cluster_queue.as_deref().unwrap_or_default().into(),
+        pod_set_assignments: admission.pod_sets.iter().map(assignment).collect(),
+    }
+}
+
+fn assignment(set: &PodSetAdmission) -> PodSetAssignment {
+    let flavors = set.flavors.iter().map(|(resource, flavor)| (resource.to_string(), flavor.to_string()));
+    let usage = set.usage.iter();
+    let usage = usage.map(|(resource, amount)| (resource.to_string(), Quantity::of(resource, *amount)));
+    PodSetAssignment {
+        name: set.name.to_string(),
+        flavors: flavors.collect(),
+        resource_usage: usage.collect::<BTreeMap<_, _>>(),
+        count: Some(i32::try_from(set.count).unwrap_or(i32::MAX)),
+        topology_assignment: set.topology.as_ref().map(topology_assignment),
+        delayed_topology_request: None,
+    }
+}
+
+/// Places by topology domain in Kueue's compact encoding.
+pub fn topology_assignment(places: &TopologyPlaces) -> TopologyAssignment {
+    let domains: Vec<TopologyDomain> = places
+        .domains
+        .iter()
+        .map(|domain| TopologyDomain {
+            values: domain.values.iter().map(ToString::to_string).collect(),
+            count: i32::try_from(domain.count).unwrap_or(i32::MAX),
+        })
+        .collect();
+    TopologyAssignment::from_domains(places.levels.iter().map(ToString::to_string).collect(), &domains)
+}
+
+#[cfg(test)]
+mod tests;
