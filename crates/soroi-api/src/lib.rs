@@ -8,6 +8,9 @@
 //! This crate knows shapes and words. It must never know what is decided, when, or by whom, and it
 //! talks to nobody.
 
+// One `kube` attribute per kind lists many printer columns, each with a name, a type and a path.
+#![allow(clippy::duplicated_attributes)]
+
 pub mod conditions;
 pub mod crds;
 pub mod kueue;

@@ -34,7 +34,6 @@ pub const VERSION: &str = "v1alpha1";
     status = "GangPlanStatus",
     derive = "PartialEq",
     derive = "Default",
-    shortname = "plan",
     shortname = "gp",
     category = "soroi",
     doc = "GangPlan is the commit record of a gang: where its pods go, and who pays. Written by Soroi only.",
@@ -99,6 +98,11 @@ pub struct GangPlanSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub volcano_queue: Option<String>,
+    /// What its members name as their owner: the uids of Jobs, or a PodGroup. By them its bound
+    /// members are still found when the gang itself is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
+    pub owners: Vec<String>,
     /// With how few pods the gang is whole. Without it, with all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -323,3 +327,6 @@ pub struct PlanUndo {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub started: bool,
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,3 +147,41 @@ impl JsonSchema for Quantity {
         crate::schema::quantity(generator)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Result<Quantity, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn both_forms_are_written_back_as_they_came() {
+        for text in ["16", "\"16\"", "\"1024Mi\"", "\"nonsense\"", "-3", "\"9Ei\""] {
+            assert_eq!(serde_json::to_string(&json(text).unwrap()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn amounts_are_read_when_asked_for() {
+        assert_eq!(json("2").unwrap().base_units("cpu").unwrap(), 2000);
+        assert_eq!(json("\"1Gi\"").unwrap().base_units("memory").unwrap(), 1 << 30);
+        assert_eq!(
+            json("\"1Gb\"").unwrap().base_units("memory").unwrap_err().to_string(),
+            "quantity \"1Gb\": expected one of the suffixes n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent such as e3 at position 1"
+        );
+        assert_eq!(Quantity::of("cpu", 1500).to_string(), "1500m");
+        assert_eq!(Quantity::of("memory", 512 << 20).to_string(), "512Mi");
+    }
+
+    #[test]
+    fn other_json_is_refused() {
+        for text in ["true", "null", "1.5", "{}"] {
+            assert!(
+                json(text).unwrap_err().to_string().contains("a quantity (an integer or a string)"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -152,7 +152,7 @@ fn kinds_have_the_known_names_and_columns() {
             QUEUE: string .spec.queue (wide)
         scheduling.volcano.sh v1beta1 Cluster: queues Queue [q,queue-v1beta1] /status
             PARENT: string .spec.parent
-        soroi.dev v1alpha1 Namespaced: gangplans GangPlan [plan,gp]
+        soroi.dev v1alpha1 Namespaced: gangplans GangPlan [gp]
             Gang: string .spec.gang.name
             Phase: string .status.phase
             Pods: integer .spec.pods

@@ -5,7 +5,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quota::{FairSharing, FairSharingStatus, FlavorUsage, ResourceGroup, StopPolicy};
+use super::quota::{
+    FairSharing, FairSharingStatus, FlavorUsage, ResourceGroup, StopPolicy, resources_disjoint,
+};
 use crate::schema::{self, rule};
 use crate::text_enum::text_enum;
 
@@ -67,7 +69,8 @@ pub struct ClusterQueueSpec {
     /// What there is to give out: groups of resources with their flavors. A resource and a flavor
     /// belong to one group only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 16))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = [resources_disjoint()]))]
     pub resource_groups: Vec<ResourceGroup>,
     /// The cohort that it shares unused quota with. The Cohort object is optional.
     #[serde(default, skip_serializing_if = "Option::is_none")]

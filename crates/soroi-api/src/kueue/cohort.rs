@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quota::{FairSharing, FairSharingStatus, ResourceGroup};
+use super::quota::{FairSharing, FairSharingStatus, ResourceGroup, resources_disjoint};
 use crate::schema::{self, rule};
 
 /// Where a Cohort stands, and what it owns itself.
@@ -33,7 +33,8 @@ pub struct CohortSpec {
     pub parent_name: Option<String>,
     /// Quota that belongs to the cohort itself and that all its members may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 16))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = [resources_disjoint()]))]
     pub resource_groups: Vec<ResourceGroup>,
     /// Its weight when unused quota of the cohort above is shared.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,15 @@ text_enum! {
     }
 }
 
+/// The rule that a resource belongs to one group only. That the same holds of flavors is checked at
+/// admission: as a rule it would cost more than the API server allows.
+pub(crate) fn resources_disjoint() -> serde_json::Value {
+    rule(
+        "self.all(g, g.coveredResources.all(r, self.exists_one(h, r in h.coveredResources)))",
+        "a resource must be covered by one resource group only",
+    )
+}
+
 /// Resources that the same flavors serve, in order of preference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +63,10 @@ pub struct FlavorQuotas {
 /// Quota of one resource in one flavor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [rule(
+    "!has(self.lendingLimit) || quantity(string(self.lendingLimit)).compareTo(quantity(string(self.nominalQuota))) <= 0",
+    "lendingLimit must be at most nominalQuota",
+)]))]
 pub struct ResourceQuota {
     /// The resource.
     #[schemars(schema_with = "schema::resource_name")]

@@ -227,3 +227,6 @@ pub(crate) fn uniform<T: PartialEq + Copy>(entries: &[T]) -> Option<T> {
     let (first, rest) = entries.split_first()?;
     rest.iter().all(|entry| entry == first).then_some(*first)
 }
+
+#[cfg(test)]
+mod tests;
