@@ -149,7 +149,9 @@ impl Cluster {
 
     /// Takes in a Topology: node label keys, coarsest first.
     pub fn upsert_topology(&mut self, name: &Name, levels: &[Name]) {
-        self.topologies.upsert(name, levels, &self.nodes);
+        if self.topologies.upsert(name, levels, &self.nodes) {
+            self.changes.forget_all();
+        }
     }
 
     /// The Topology is gone; nothing fits into it any more.
@@ -271,6 +273,11 @@ impl Cluster {
 
     pub(crate) fn need(&mut self, ask: &Ask) -> Arc<Need> {
         self.needs.of_ask(ask, &mut self.names)
+    }
+
+    /// Grows with every change of a node or topology, tries included.
+    pub(crate) fn changes_end(&self) -> u64 {
+        self.changes.pushed()
     }
 
     pub(crate) fn node_ix(&self, name: &Name) -> Option<NodeIx> {

@@ -9,6 +9,7 @@
 //! bounded time and says when it has not proved its "no".
 
 mod bundle;
+mod fewer;
 mod model;
 mod part;
 mod problem;
@@ -93,8 +94,7 @@ pub fn place(cluster: &mut Cluster, request: &PlaceRequest) -> Result<Placement,
     for node in &request.excluded {
         cluster.bar(node);
     }
-    let mut parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
-    search::mind_others(&mut parts);
+    let parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
     let answer = search::place(cluster, parts, request.min_members);
     cluster.rollback(savepoint);
     let taken = answer.map_err(|problems| {

@@ -67,9 +67,10 @@ impl Default for Topologies {
 }
 
 impl Topologies {
-    pub(crate) fn upsert(&mut self, name: &Name, levels: &[Name], nodes: &[NodeSlot]) {
+    /// Says whether anything changed.
+    pub(crate) fn upsert(&mut self, name: &Name, levels: &[Name], nodes: &[NodeSlot]) -> bool {
         if self.tree(Some(name)).is_some_and(|tree| tree.levels() == levels) {
-            return;
+            return false;
         }
         self.remove(name);
         let mut tree = Tree::new(levels);
@@ -79,6 +80,7 @@ impl Topologies {
         self.issued += 1;
         self.by_name.insert(name.clone(), TreeIx(self.issued));
         self.trees.insert(TreeIx(self.issued), tree);
+        true
     }
 
     pub(crate) fn remove(&mut self, name: &Name) {

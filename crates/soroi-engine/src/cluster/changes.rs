@@ -15,10 +15,12 @@ pub(crate) struct ChangeLog {
     /// A node that changes many times in a row is written once, unless somebody has read it since.
     read_up_to: u64,
     nodes_max: usize,
+    pushed: u64,
 }
 
 impl ChangeLog {
     pub(crate) fn push(&mut self, node: NodeIx) {
+        self.pushed += 1;
         if self.entries.last() == Some(&node) && self.end() > self.read_up_to {
             return;
         }
@@ -33,8 +35,14 @@ impl ChangeLog {
 
     /// Every reader must read all nodes anew.
     pub(crate) fn forget_all(&mut self) {
+        self.pushed += 1;
         self.base = self.end() + 1;
         self.entries.clear();
+    }
+
+    /// Grows with every change, also with those that are not written twice.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed
     }
 
     pub(crate) fn end(&self) -> u64 {

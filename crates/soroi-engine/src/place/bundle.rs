@@ -2,7 +2,9 @@
 
 use super::Taken;
 use super::part::{Part, Region, Wish, room};
+use super::problem::Problems;
 use crate::cluster::{Cluster, NodeIx};
+use crate::reason::PlaceProblem;
 
 /// Parts that share a region: most often just one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,13 @@ pub(super) fn bundles(parts: &mut [Part]) -> Vec<Bundle> {
 }
 
 impl Bundle {
+    /// The bundle as it is when only `some` of the parts are left, under their new numbers.
+    pub(super) fn of(&self, some: &[usize]) -> Option<Self> {
+        let new_number = |at: &usize| some.iter().position(|some| some == at);
+        let parts: Vec<usize> = self.parts.iter().filter_map(new_number).collect();
+        (!parts.is_empty()).then_some(Self { parts })
+    }
+
     /// Regions that take each of the bundle's parts (though perhaps not all of them together),
     /// best first; of each level at most `limit`.
     pub(super) fn regions(&self, cluster: &mut Cluster, parts: &[Part], limit: usize) -> Vec<Region> {
@@ -91,15 +100,34 @@ impl Merged {
         Self { parts, went_into, counts }
     }
 
-    /// The original parts that went into this one.
-    pub(super) fn originals(&self, part: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.went_into.len()).filter(move |at| self.went_into[*at] == part)
+    fn originals(&self, part: usize) -> Vec<usize> {
+        (0..self.went_into.len()).filter(move |at| self.went_into[*at] == part).collect()
+    }
+
+    /// The same for problems: those originals have one that found less room than they asked for
+    /// after the ones before them; or the last one, if it is others that are in the way.
+    pub(super) fn deal_problems(&self, problems: Problems) -> Problems {
+        let mut dealt = Problems::new();
+        for (part, problem) in problems {
+            let in_the_way = problem.fitting >= problem.asked;
+            let mut left = problem.fitting;
+            let originals = self.originals(part);
+            for at in &originals {
+                let asked = self.counts[*at];
+                let fitting = left.min(asked);
+                left -= fitting;
+                if fitting < asked || (in_the_way && originals.last() == Some(at)) {
+                    dealt.push((*at, PlaceProblem { asked, fitting, ..problem.clone() }));
+                }
+            }
+        }
+        dealt
     }
 
     /// Deals the places of merged parts out to the originals, in order.
     pub(super) fn deal(&self, mut taken: Vec<Taken>) -> Vec<Taken> {
         for (part, taken) in taken.iter_mut().enumerate() {
-            if self.originals(part).nth(1).is_some() {
+            if self.originals(part).len() > 1 {
                 taken.sort_unstable();
             }
             taken.reverse();

@@ -69,11 +69,19 @@ pub(super) struct Model {
     /// Per piece: its choice.
     choice_of: Vec<usize>,
     work: u64,
+    /// Per part: pods that fit if it is alone.
+    alone: Vec<u64>,
     /// Not all nodes or regions are in the model.
     cut: bool,
 }
 
 impl Model {
+    /// Whether a part fits if no other is there.
+    pub(super) fn fits_alone(&self, part: usize) -> bool {
+        let count: u64 = self.pieces.iter().filter(|p| p.part == part).map(|p| u64::from(p.count)).sum();
+        self.alone[part] >= count
+    }
+
     /// Searches with at most this much work, which is used up.
     pub(super) fn solve(&mut self, work: &mut u64) -> Verdict {
         self.work = *work;

@@ -1,18 +1,54 @@
 //! Why the places do not suffice, with the numbers.
 
-use super::part::{Part, Region, Wish, region_of};
+use std::collections::BTreeMap;
+
+use super::bundle::Bundle;
+use super::part::{Part, Region, Wish, region_of, room};
 use crate::cluster::Cluster;
 use crate::event::Name;
 use crate::reason::{NodeProblem, PlaceProblem};
 use crate::topology::{DomainIx, Group, View};
 
+/// Problems by part.
+pub(super) type Problems = Vec<(usize, PlaceProblem)>;
+
 /// Why this part does not fit as things are now (what other parts took included).
-pub(super) fn explain(cluster: &mut Cluster, part: &Part, unproven: bool) -> PlaceProblem {
+pub(super) fn explain(cluster: &mut Cluster, part: &Part) -> PlaceProblem {
+    let closest = match (&part.wish, part.view(cluster)) {
+        (Wish::Required(level), Some(view)) => closest(&view, part, *level),
+        _ => None,
+    };
+    explain_near(cluster, part, closest)
+}
+
+/// Why the parts of this bundle do not fit as things are now: those that lack room, or all of them
+/// if each would find it alone.
+pub(super) fn explain_bundle(cluster: &mut Cluster, parts: &[Part], bundle: &Bundle) -> Problems {
+    let level = match (&parts[bundle.parts[0]].wish, bundle.parts.len()) {
+        (Wish::Required(level), 2..) => Some(*level),
+        _ => None,
+    };
+    let shared = level.map(|level| closest_to_all(cluster, parts, bundle, level));
+    let mut problems: Problems = Vec::new();
+    for &at in &bundle.parts {
+        let problem = match &shared {
+            Some(region) => explain_near(cluster, &parts[at], region.clone()),
+            None => explain(cluster, &parts[at]),
+        };
+        problems.push((at, problem));
+    }
+    if problems.iter().any(|(_, problem)| problem.fitting < problem.asked) {
+        problems.retain(|(_, problem)| problem.fitting < problem.asked);
+    }
+    problems
+}
+
+/// `closest` is the domain that was nearest to do, where one domain is required.
+fn explain_near(cluster: &mut Cluster, part: &Part, closest: Option<Region>) -> PlaceProblem {
     let mut problem = PlaceProblem {
         topology: part.topology.clone(),
         asked: part.count,
         nodes: cluster.node_count(),
-        unproven,
         ..PlaceProblem::default()
     };
     let Some(view) = part.view(cluster) else {
@@ -20,21 +56,16 @@ pub(super) fn explain(cluster: &mut Cluster, part: &Part, unproven: bool) -> Pla
         return problem;
     };
     (problem.nodes, problem.excluded) = view.index.excluded();
-    problem.fitting = u32::try_from(part.fitting(&view)).unwrap_or(u32::MAX).min(part.count);
-    let outside = match &part.wish {
-        Wish::Nowhere => view.index.nodes_in(DomainIx::ROOT),
-        Wish::Required(level) => {
-            let closest = closest(&view, part, *level);
-            problem.closest = closest.as_ref().and_then(|region| value(&view, region));
-            let inside = match closest {
-                Some(Region::Domain(domain)) => view.index.nodes_in(domain),
-                Some(Region::Node(node)) => u32::from(view.index.pods_on(node) > 0),
-                _ => 0,
-            };
-            view.index.nodes_in(DomainIx::ROOT) - inside
+    let everywhere = view.index.nodes_in(DomainIx::ROOT);
+    let (fitting, outside) = match (&part.wish, &closest) {
+        (Wish::Required(_), Some(region)) => {
+            problem.closest = value(&view, region);
+            (room(view.index, region), everywhere - nodes_of(&view, region))
         }
-        Wish::Anywhere | Wish::Preferred(_) | Wish::Pinned(_) => 0,
+        (Wish::Required(_) | Wish::Nowhere, _) => (0, everywhere),
+        (Wish::Anywhere | Wish::Preferred(_) | Wish::Pinned(_), _) => (part.fitting(&view), 0),
     };
+    problem.fitting = u32::try_from(fitting).unwrap_or(u32::MAX).min(part.count);
     if outside > 0 {
         *problem.excluded.entry(NodeProblem::Topology).or_insert(0) += outside;
     }
@@ -49,6 +80,35 @@ fn closest(view: &View<'_>, part: &Part, level: usize) -> Option<Region> {
     view.index.largest(Group::level(level)).map(|(_, ix)| region_of(view, level, ix))
 }
 
+/// The domain that takes most of all the parts' pods; the first by name among equals.
+fn closest_to_all(cluster: &mut Cluster, parts: &[Part], bundle: &Bundle, level: usize) -> Option<Region> {
+    let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
+    for part in bundle.parts.iter().map(|at| &parts[*at]) {
+        let view = part.view(cluster)?;
+        if part.has_bound() {
+            return part.home(&view, level);
+        }
+        for (pods, ix) in view.index.at_least(Group::level(level), 1) {
+            *taken.entry(ix).or_insert(0) += pods.min(u64::from(part.count));
+        }
+    }
+    let view = parts[bundle.parts[0]].view(cluster)?;
+    let rank = |ix: u32| match region_of(&view, level, ix) {
+        Region::Domain(domain) => view.tree.domain(domain).rank,
+        _ => view.nodes[ix as usize].rank,
+    };
+    let most = taken.into_iter().max_by_key(|(ix, pods)| (*pods, std::cmp::Reverse(rank(*ix))))?;
+    Some(region_of(&view, level, most.0))
+}
+
+fn nodes_of(view: &View<'_>, region: &Region) -> u32 {
+    match region {
+        Region::Domain(domain) => view.index.nodes_in(*domain),
+        Region::Node(node) => u32::from(view.index.pods_on(*node) > 0),
+        Region::Spread | Region::Anywhere | Region::Pinned(_) => view.index.nodes_in(DomainIx::ROOT),
+    }
+}
+
 fn value(view: &View<'_>, region: &Region) -> Option<Name> {
     match region {
         Region::Domain(domain) => Some(view.tree.domain(*domain).value.clone()),
@@ -56,6 +116,6 @@ fn value(view: &View<'_>, region: &Region) -> Option<Name> {
             let labels = &view.nodes[node.index()].facts.as_ref()?.labels;
             labels.get(view.tree.levels().last()?).cloned()
         }
-        _ => None,
+        Region::Spread | Region::Anywhere | Region::Pinned(_) => None,
     }
 }

@@ -7,11 +7,11 @@
 
 use super::Taken;
 use super::bundle::{Bundle, Merged, bundles};
+use super::fewer::fewer;
 use super::model::{Model, Verdict};
-use super::part::{Part, Region, Wish};
-use super::problem::explain;
+use super::part::{Part, Region, Wish, room};
+use super::problem::{Problems, explain, explain_bundle};
 use crate::cluster::Cluster;
-use crate::reason::PlaceProblem;
 
 /// Regions of each level that are tried for one pod set before the others are thought of. The
 /// tightest ones are the best, and what hides beyond them `model` still finds.
@@ -23,15 +23,17 @@ const INDEXED_MAX: usize = 32;
 /// suffice waits with the reason "not proven", and is asked again when something changes.
 const WORK_MAX: u64 = 2_000_000;
 
-type Problems = Vec<(usize, PlaceProblem)>;
-
 /// Places all parts, or says which found no room and why. With `min_members`, places as many as it
 /// can and at least these.
 pub(super) fn place(
     cluster: &mut Cluster,
-    parts: Vec<Part>,
+    mut parts: Vec<Part>,
     min_members: Option<u32>,
 ) -> Result<Vec<Taken>, Problems> {
+    let passing = parts.len() > INDEXED_MAX;
+    for part in &mut parts {
+        part.passing = passing;
+    }
     let mut merged = Merged::of(parts);
     let bundles = bundles(&mut merged.parts);
     let mut work = WORK_MAX;
@@ -42,65 +44,103 @@ pub(super) fn place(
         },
         found => found,
     };
-    match answer {
-        Ok(taken) => Ok(merged.deal(taken)),
-        Err(problems) => Err(problems
-            .into_iter()
-            .flat_map(|(part, problem)| {
-                merged.originals(part).map(move |at| (at, problem.clone())).collect::<Vec<_>>()
-            })
-            .collect()),
-    }
+    answer.map(|taken| merged.deal(taken)).map_err(|problems| merged.deal_problems(problems))
 }
 
-/// Gangs of very many shapes do not keep indexes.
-pub(super) fn mind_others(parts: &mut [Part]) {
-    let passing = parts.len() > INDEXED_MAX;
-    for part in parts {
-        part.passing = passing;
-    }
-}
-
-fn whole(
+/// Places all parts that have pods, or says which found no room.
+pub(super) fn whole(
     cluster: &mut Cluster,
     parts: &[Part],
     bundles: &[Bundle],
     work: &mut u64,
 ) -> Result<Vec<Taken>, Problems> {
-    let alone = misfits(cluster, parts);
-    if !alone.is_empty() {
-        return Err(alone);
+    let some: Vec<usize> = (0..parts.len()).filter(|at| parts[*at].count > 0).collect();
+    if some.len() == parts.len() {
+        return whole_of_some(cluster, parts, bundles, work);
     }
+    let some_parts: Vec<Part> = some.iter().map(|at| parts[*at].clone()).collect();
+    let some_bundles: Vec<Bundle> = bundles.iter().filter_map(|bundle| bundle.of(&some)).collect();
+    let found = whole_of_some(cluster, &some_parts, &some_bundles, work);
+    let mut all = vec![Taken::new(); parts.len()];
+    let found =
+        found.map_err(|problems| problems.into_iter().map(|(at, p)| (some[at], p)).collect::<Vec<_>>())?;
+    for (at, taken) in some.into_iter().zip(found) {
+        all[at] = taken;
+    }
+    Ok(all)
+}
+
+fn whole_of_some(
+    cluster: &mut Cluster,
+    parts: &[Part],
+    bundles: &[Bundle],
+    work: &mut u64,
+) -> Result<Vec<Taken>, Problems> {
     if let [part] = parts {
         let taken = part.view(cluster).and_then(|view| {
             let region = part.region(&view, part.count)?;
             Some(part.take(&view, &region, part.count))
         });
-        return taken.map(|taken| vec![taken]).ok_or_else(|| vec![(0, explain(cluster, part, false))]);
+        return taken.map(|taken| vec![taken]).ok_or_else(|| vec![(0, explain(cluster, part))]);
     }
-    let stuck = if parts.len() <= INDEXED_MAX {
-        match one_by_one(cluster, parts, bundles) {
-            Ok(taken) => return Ok(taken),
-            Err(stuck) => stuck,
-        }
-    } else {
-        Stuck { bundle: 0, problems: Vec::new() }
+    if parts.iter().any(|part| part.passing) {
+        return in_passing(cluster, parts, bundles, work);
+    }
+    let alone = misfits(cluster, parts, bundles);
+    if !alone.is_empty() {
+        return Err(alone);
+    }
+    let stuck = match one_by_one(cluster, parts, bundles) {
+        Ok(taken) => return Ok(taken),
+        Err(stuck) => stuck,
     };
-    let mut model = Model::new(cluster, parts, bundles);
-    match model.solve(work) {
+    match Model::new(cluster, parts, bundles).solve(work) {
         Verdict::Found(taken) => Ok(taken),
-        Verdict::Impossible => Err(stuck.explained(cluster, parts, bundles, false)),
-        Verdict::GaveUp => Err(stuck.explained(cluster, parts, bundles, true)),
+        Verdict::Impossible => Err(stuck.problems),
+        Verdict::GaveUp => Err(unproven(stuck.problems)),
     }
 }
 
-/// Parts that would not fit even if they were alone.
-fn misfits(cluster: &mut Cluster, parts: &[Part]) -> Problems {
+/// Gangs of very many shapes are decided in the model alone.
+fn in_passing(
+    cluster: &mut Cluster,
+    parts: &[Part],
+    bundles: &[Bundle],
+    work: &mut u64,
+) -> Result<Vec<Taken>, Problems> {
+    let mut model = Model::new(cluster, parts, bundles);
+    let some = |at: usize, cluster: &mut Cluster| vec![(at, explain(cluster, &parts[at]))];
+    if let Some(misfit) = (0..parts.len()).find(|at| !model.fits_alone(*at)) {
+        return Err(some(misfit, cluster));
+    }
+    match model.solve(work) {
+        Verdict::Found(taken) => Ok(taken),
+        Verdict::Impossible => Err(some(0, cluster)),
+        Verdict::GaveUp => Err(unproven(some(0, cluster))),
+    }
+}
+
+fn unproven(mut problems: Problems) -> Problems {
+    for (_, problem) in &mut problems {
+        problem.unproven = true;
+    }
+    problems
+}
+
+/// Parts, or bundles that must share a region, that would not fit even if they were alone.
+fn misfits(cluster: &mut Cluster, parts: &[Part], bundles: &[Bundle]) -> Problems {
     let mut problems = Problems::new();
     for (at, part) in parts.iter().enumerate() {
         let room = part.view(cluster).map_or(0, |view| part.fitting(&view));
         if room < u64::from(part.count) || part.wish == Wish::Nowhere {
-            problems.push((at, explain(cluster, part, false)));
+            problems.push((at, explain(cluster, part)));
+        }
+    }
+    if problems.is_empty() {
+        for bundle in bundles.iter().filter(|bundle| bundle.parts.len() > 1) {
+            if bundle.regions(cluster, parts, usize::MAX).is_empty() {
+                problems.extend(explain_bundle(cluster, parts, bundle));
+            }
         }
     }
     problems
@@ -110,26 +150,6 @@ fn misfits(cluster: &mut Cluster, parts: &[Part]) -> Problems {
 struct Stuck {
     bundle: usize,
     problems: Problems,
-}
-
-impl Stuck {
-    fn explained(
-        self,
-        cluster: &mut Cluster,
-        parts: &[Part],
-        bundles: &[Bundle],
-        unproven: bool,
-    ) -> Problems {
-        let mut problems = self.problems;
-        if problems.is_empty() {
-            let all = bundles[self.bundle].parts.iter();
-            problems = all.map(|at| (*at, explain(cluster, &parts[*at], unproven))).collect();
-        }
-        for (_, problem) in &mut problems {
-            problem.unproven = unproven;
-        }
-        problems
-    }
 }
 
 /// Places one bundle after the other, scarcest first. A bundle that gets stuck goes first in the
@@ -180,54 +200,49 @@ fn in_order(
     let mut all = vec![Taken::new(); parts.len()];
     for (at, &bundle) in order.iter().enumerate() {
         let later = &order[at + 1..];
-        let mut stuck = None;
-        let mut found = false;
-        for region in bundles[bundle].regions(cluster, parts, REGIONS_TRIED) {
-            let savepoint = cluster.savepoint();
-            let taken = fill(cluster, parts, &bundles[bundle], &region);
-            let blocked = later.iter().find(|later| bundles[**later].regions(cluster, parts, 1).is_empty());
-            match (taken, blocked) {
-                (Some(taken), None) => {
-                    cluster.commit(savepoint);
-                    for (part, nodes) in bundles[bundle].parts.iter().zip(taken) {
-                        all[*part] = nodes;
-                    }
-                    found = true;
-                    break;
-                }
-                (_, blocked) => {
-                    if let Some(&blocked) = blocked {
-                        let problems = stuck_on(cluster, parts, &bundles[blocked]);
-                        stuck.get_or_insert(Stuck { bundle: blocked, problems });
-                    }
-                    cluster.rollback(savepoint);
-                }
-            }
-        }
-        if !found {
-            let own = || Stuck { bundle, problems: stuck_on(cluster, parts, &bundles[bundle]) };
-            return Err(stuck.unwrap_or_else(own));
+        let taken = first_good_region(cluster, parts, bundles, bundle, later)?;
+        for (part, nodes) in bundles[bundle].parts.iter().zip(taken) {
+            all[*part] = nodes;
         }
     }
     Ok(all)
 }
 
-fn stuck_on(cluster: &mut Cluster, parts: &[Part], bundle: &Bundle) -> Problems {
-    let problems = bundle.parts.iter().map(|at| (*at, explain(cluster, &parts[*at], false)));
-    let mut problems: Problems = problems.collect();
-    if problems.iter().any(|(_, problem)| problem.fitting < problem.asked) {
-        problems.retain(|(_, problem)| problem.fitting < problem.asked);
+/// Takes the best region of a bundle that leaves room for each of the later ones.
+fn first_good_region(
+    cluster: &mut Cluster,
+    parts: &[Part],
+    bundles: &[Bundle],
+    bundle: usize,
+    later: &[usize],
+) -> Result<Vec<Taken>, Stuck> {
+    let mut stuck = None;
+    for region in bundles[bundle].regions(cluster, parts, REGIONS_TRIED) {
+        let savepoint = cluster.savepoint();
+        if let Some(taken) = fill(cluster, parts, &bundles[bundle], &region) {
+            let blocked = later.iter().find(|later| bundles[**later].regions(cluster, parts, 1).is_empty());
+            let Some(&blocked) = blocked else {
+                cluster.commit(savepoint);
+                return Ok(taken);
+            };
+            stuck.get_or_insert_with(|| Stuck {
+                bundle: blocked,
+                problems: explain_bundle(cluster, parts, &bundles[blocked]),
+            });
+        }
+        cluster.rollback(savepoint);
     }
-    problems
+    let own = || Stuck { bundle, problems: explain_bundle(cluster, parts, &bundles[bundle]) };
+    Err(stuck.unwrap_or_else(own))
 }
 
-/// Takes room for all parts of a bundle in one region, largest need for room first.
+/// Takes room for all parts of a bundle in one region, scarcest first.
 fn fill(cluster: &mut Cluster, parts: &[Part], bundle: &Bundle, region: &Region) -> Option<Vec<Taken>> {
     let mut order: Vec<usize> = (0..bundle.parts.len()).collect();
     if order.len() > 1 {
         order.sort_by_key(|at| {
             let part = &parts[bundle.parts[*at]];
-            let room = part.view(cluster).map_or(0, |view| super::part::room(view.index, region));
+            let room = part.view(cluster).map_or(0, |view| room(view.index, region));
             (room / u64::from(part.count.max(1)), part.count)
         });
     }
@@ -235,103 +250,13 @@ fn fill(cluster: &mut Cluster, parts: &[Part], bundle: &Bundle, region: &Region)
     for at in order {
         let part = &parts[bundle.parts[at]];
         let view = part.view(cluster)?;
-        if super::part::room(view.index, region) < u64::from(part.count) {
+        if room(view.index, region) < u64::from(part.count) {
             return None;
         }
         let taken = part.take(&view, region, part.count);
         for (node, count) in &taken {
             cluster.take(*node, &part.need, *count);
         }
-        all[at] = taken;
-    }
-    Some(all)
-}
-
-/// As many pods as possible, at least `min`: pod sets give up pods one after the other, in a few
-/// orders of importance, and the order that keeps most pods wins.
-fn fewer(
-    cluster: &mut Cluster,
-    parts: &[Part],
-    bundles: &[Bundle],
-    min: u32,
-    work: &mut u64,
-) -> Option<Vec<Taken>> {
-    let alone: Vec<u32> = parts
-        .iter()
-        .map(|part| {
-            let room = part.view(cluster).map_or(0, |view| part.fitting(&view));
-            u32::try_from(room).unwrap_or(u32::MAX).min(part.count)
-        })
-        .collect();
-    let sum = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-    if sum(&alone) < u64::from(min) {
-        return None;
-    }
-    let in_turn: Vec<usize> = (0..parts.len()).collect();
-    let backwards: Vec<usize> = in_turn.iter().rev().copied().collect();
-    let roomiest: Vec<usize> = {
-        let mut order = in_turn.clone();
-        order.sort_by_key(|at| (std::cmp::Reverse(alone[*at]), *at));
-        order
-    };
-    let mut best: Option<(u64, Vec<Taken>)> = None;
-    for order in [in_turn, backwards, roomiest] {
-        let kept = keep_most(cluster, parts, bundles, &order, &alone, work);
-        let total = sum(&kept.0);
-        if total >= u64::from(min) && best.as_ref().is_none_or(|(most, _)| total > *most) {
-            best = Some((total, kept.1));
-        }
-    }
-    best.map(|(_, taken)| taken)
-}
-
-/// Gives each pod set in turn as many pods as still fit beside those before it.
-fn keep_most(
-    cluster: &mut Cluster,
-    parts: &[Part],
-    bundles: &[Bundle],
-    order: &[usize],
-    alone: &[u32],
-    work: &mut u64,
-) -> (Vec<u32>, Vec<Taken>) {
-    let mut kept: Vec<Part> = parts.to_vec();
-    for part in &mut kept {
-        part.count = 0;
-    }
-    let mut best = vec![Taken::new(); parts.len()];
-    for &at in order {
-        let (mut low, mut high) = (0, alone[at]);
-        while low < high {
-            let middle = high - (high - low) / 2;
-            kept[at].count = middle;
-            match whole_of_some(cluster, &kept, bundles, work) {
-                Some(taken) => (low, best) = (middle, taken),
-                None => high = middle - 1,
-            }
-        }
-        kept[at].count = low;
-    }
-    (kept.iter().map(|part| part.count).collect(), best)
-}
-
-/// [`whole`] for those parts that have pods left.
-fn whole_of_some(
-    cluster: &mut Cluster,
-    parts: &[Part],
-    bundles: &[Bundle],
-    work: &mut u64,
-) -> Option<Vec<Taken>> {
-    let some: Vec<usize> = (0..parts.len()).filter(|at| parts[*at].count > 0).collect();
-    let new_ix = |at: &usize| some.iter().position(|some| some == at);
-    let some_parts: Vec<Part> = some.iter().map(|at| parts[*at].clone()).collect();
-    let some_bundles: Vec<Bundle> = bundles
-        .iter()
-        .map(|bundle| Bundle { parts: bundle.parts.iter().filter_map(new_ix).collect() })
-        .filter(|bundle| !bundle.parts.is_empty())
-        .collect();
-    let taken = whole(cluster, &some_parts, &some_bundles, work).ok()?;
-    let mut all = vec![Taken::new(); parts.len()];
-    for (at, taken) in some.into_iter().zip(taken) {
         all[at] = taken;
     }
     Some(all)

@@ -72,8 +72,8 @@ impl Tree {
         let leaf = facts.and_then(|facts| self.leaf(&facts.labels));
         let before = std::mem::replace(&mut self.leaf_of[node.index()], leaf);
         if before != leaf {
-            leaf.map(|leaf| self.count(leaf, true));
-            before.map(|before| self.count(before, false));
+            self.count(leaf, true);
+            self.count(before, false);
         }
         if self.empty > EMPTY_MAX.max(self.domains.len() / 2) {
             self.forget_empty();
@@ -175,8 +175,8 @@ impl Tree {
         ix
     }
 
-    fn count(&mut self, leaf: DomainIx, more: bool) {
-        let mut at = leaf;
+    fn count(&mut self, leaf: Option<DomainIx>, more: bool) {
+        let mut at = leaf.unwrap_or(DomainIx::ROOT);
         while at != DomainIx::ROOT {
             let domain = &mut self.domains[at.index()];
             if more {
@@ -204,7 +204,7 @@ impl Tree {
                 };
             }
             fresh.leaf_of[node] = Some(at);
-            fresh.count(at, true);
+            fresh.count(Some(at), true);
         }
         fresh.generation = self.generation + 1;
         *self = fresh;

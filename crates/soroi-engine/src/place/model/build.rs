@@ -8,7 +8,7 @@ use crate::event::Amount;
 use crate::place::bundle::Bundle;
 use crate::place::part::{Part, Region, Wish, region_of};
 use crate::resources::ResourceIx;
-use crate::topology::{DomainIx, Group, View};
+use crate::topology::{DomainIx, Group, Tree};
 
 /// More nodes than this divided by the parts are not looked at: the arrays would take more memory
 /// than the cluster. Only gangs of very many shapes get there.
@@ -21,6 +21,8 @@ struct Sight {
     /// Node, and its leaf domain if the part's region depends on it.
     nodes: Vec<(NodeIx, Option<DomainIx>)>,
     regions: Vec<Region>,
+    /// Pods that fit if the part is alone.
+    room: u64,
 }
 
 impl Model {
@@ -48,6 +50,7 @@ impl Model {
             chosen: Vec::new(),
             choice_of: Vec::new(),
             work: 0,
+            alone: sights.iter().map(|sight| sight.room).collect(),
             cut,
         };
         for bundle in bundles {
@@ -60,7 +63,7 @@ impl Model {
 
     fn add(
         &mut self,
-        cluster: &mut Cluster,
+        cluster: &Cluster,
         parts: &[Part],
         bundle: &Bundle,
         sights: &[Sight],
@@ -68,9 +71,9 @@ impl Model {
         number: &BTreeMap<NodeIx, usize>,
     ) {
         let lead = bundle.parts[0];
-        let mut nodes_of = |region: &Region| -> Vec<usize> {
-            let Some(view) = parts[lead].view(cluster) else { return Vec::new() };
-            number.iter().filter(|(node, _)| contains(&view, region, **node)).map(|(_, at)| *at).collect()
+        let Some(tree) = cluster.topologies().tree(parts[lead].topology.as_ref()) else { return };
+        let nodes_of = |region: &Region| -> Vec<usize> {
+            number.iter().filter(|(node, _)| contains(tree, region, **node)).map(|(_, at)| *at).collect()
         };
         if let [Region::Pinned(pins)] = &sights[lead].regions[..] {
             for (region, count) in pins {
@@ -87,7 +90,7 @@ impl Model {
             .regions
             .iter()
             .filter(|region| bundle.parts.iter().all(|part| sights[*part].regions.contains(region)));
-        self.choices.push(Choice { pieces, regions: shared.map(&mut nodes_of).collect() });
+        self.choices.push(Choice { pieces, regions: shared.map(nodes_of).collect() });
     }
 
     /// A new piece, of the choice that is added next.
@@ -138,7 +141,9 @@ impl Requests {
 }
 
 fn look(cluster: &mut Cluster, part: &Part, cut: &mut bool) -> Sight {
-    let Some(view) = part.view(cluster) else { return Sight { nodes: Vec::new(), regions: Vec::new() } };
+    let Some(view) = part.view(cluster) else {
+        return Sight { nodes: Vec::new(), regions: Vec::new(), room: 0 };
+    };
     let by_domain = matches!(part.wish, Wish::Required(_) | Wish::Pinned(_));
     let leaf = |node| if by_domain { view.tree.leaf_of(node) } else { None };
     let every_node = view.index.at_least(Group::level(view.tree.depth() + 1), 1);
@@ -156,7 +161,7 @@ fn look(cluster: &mut Cluster, part: &Part, cut: &mut bool) -> Sight {
         }
         _ => part.regions(&view, part.count, 1).to_vec(),
     };
-    Sight { nodes, regions }
+    Sight { nodes, regions, room: if part.wish == Wish::Nowhere { 0 } else { part.fitting(&view) } }
 }
 
 /// The nodes of all sights, at most as many of a kind as there are pods; each with a number that
@@ -193,11 +198,11 @@ fn representatives(
     nodes
 }
 
-fn contains(view: &View<'_>, region: &Region, node: NodeIx) -> bool {
+fn contains(tree: &Tree, region: &Region, node: NodeIx) -> bool {
     match region {
         Region::Node(only) => *only == node,
-        Region::Domain(domain) => view.tree.domain_of(node, view.tree.domain(*domain).level) == Some(*domain),
-        Region::Anywhere | Region::Spread => view.tree.leaf_of(node).is_some(),
-        Region::Pinned(pins) => pins.iter().any(|(region, _)| contains(view, region, node)),
+        Region::Domain(domain) => tree.domain_of(node, tree.domain(*domain).level) == Some(*domain),
+        Region::Anywhere | Region::Spread => tree.leaf_of(node).is_some(),
+        Region::Pinned(pins) => pins.iter().any(|(region, _)| contains(tree, region, node)),
     }
 }
