@@ -17,6 +17,7 @@ use crate::store::State;
 pub(crate) mod crd;
 pub(crate) mod event;
 pub(crate) mod namespace;
+mod schemas;
 
 /// What Kubernetes does for one kind alone. Every function is pure; those that look at other
 /// objects are given the state.
@@ -199,9 +200,9 @@ pub(crate) fn resources() -> Vec<Resource> {
     table().iter().map(Row::resource).collect()
 }
 
-/// The schema of a built-in kind.
-pub(crate) fn schema(_group: &str, _kind: &str) -> Option<Arc<Schema>> {
-    None
+/// The schema of a built-in kind, compiled at its first use in the process.
+pub(crate) fn schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
+    schemas::of(group, kind)
 }
 
 /// Creates what a new cluster has: its namespaces, and the CRDs that were asked for.

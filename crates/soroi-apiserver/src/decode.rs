@@ -110,7 +110,8 @@ pub(crate) fn type_word(value: &Value) -> &'static str {
     }
 }
 
-/// Takes fields away that the schema does not know, and says so as strictly as asked.
+/// Brings an object into the form of its schema: unknown fields go, and that is said as strictly
+/// as asked.
 pub(crate) fn settle(
     resource: &Resource,
     value: &mut Value,
@@ -118,9 +119,10 @@ pub(crate) fn settle(
     warnings: &mut Vec<String>,
     refuse: impl FnOnce(String) -> ApiError,
 ) -> Result<(), ApiError> {
-    let unknown = match resource.schema() {
-        Some(schema) => schema.prune(value),
-        None => Vec::new(),
+    let unknown = match resource.schema().map(|schema| schema.settle(value)) {
+        Some(Ok(unknown)) => unknown,
+        Some(Err(why)) => return Err(refuse(why)),
+        None => return Ok(()),
     };
     if unknown.is_empty() {
         return Ok(());

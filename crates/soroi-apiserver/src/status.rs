@@ -21,6 +21,8 @@ pub struct FieldError {
     pub detail: String,
     /// How the value is shown, where that is not its JSON form.
     verbatim: Option<String>,
+    /// Is the value left out of the sentence?
+    hidden: bool,
 }
 
 /// The kinds of [`FieldError`]; each is a cause type of `metav1.StatusCause`.
@@ -62,6 +64,14 @@ impl FieldErrorKind {
         }
     }
 
+    /// Does such an error keep the CEL rules of a schema from being asked?
+    pub(crate) fn blocks_rules(self) -> bool {
+        matches!(
+            self,
+            Self::Required | Self::NotSupported | Self::TypeInvalid | Self::TooLong | Self::TooMany
+        )
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::NotFound => "Not found",
@@ -82,12 +92,20 @@ impl FieldErrorKind {
 
 impl FieldError {
     fn new(kind: FieldErrorKind, field: &str, value: Value, detail: impl Into<String>) -> Self {
-        Self { kind, field: field.to_owned(), value, detail: detail.into(), verbatim: None }
+        Self { kind, field: field.to_owned(), value, detail: detail.into(), verbatim: None, hidden: false }
     }
 
     /// A value is malformed or out of bounds.
     pub fn invalid(field: &str, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Invalid, field, value.into(), detail)
+    }
+
+    /// A broken rule; objects and lists are not shown.
+    pub(crate) fn rule(field: &str, value: Option<Value>, detail: impl Into<String>) -> Self {
+        let hidden = value.is_none();
+        let mut error = Self::invalid(field, value.unwrap_or_default(), detail);
+        error.hidden = hidden;
+        error
     }
 
     /// The same, with the value shown as `text` without quotes.
@@ -159,7 +177,7 @@ impl FieldError {
     /// The sentence without the field's path, as in `causes[].message`.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();
-        if self.kind.shows_value() {
+        if self.kind.shows_value() && !self.hidden {
             match (&self.verbatim, &self.value) {
                 (Some(shown), _) => text.push_str(&format!(": {shown}")),
                 (None, Value::String(s)) => text.push_str(&format!(": {s:?}")),
