@@ -1,46 +1,110 @@
 //! The engine's front door: tell it what happened, ask it what should happen.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::Cluster;
+use crate::decide::gang::Gangs;
+use crate::decide::shortage::Shortages;
+use crate::decide::status::News;
+use crate::decide::wanted::Wanted;
 use crate::decision::{ClusterQueueStatus, Decision, LocalQueueStatus, Settings};
-use crate::event::{Event, Millis, Outcome};
+use crate::event::{Event, GangId, Millis, Name, Outcome, Plan, PodUid};
+use crate::queue::Waiting;
+use crate::quota::Quotas;
+use crate::reason::{QueueInactive, Reason};
+use crate::world::World;
 
 /// The state of a cluster and what follows from it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Engine {
-    _settings: Settings,
+    pub(crate) settings: Settings,
+    pub(crate) world: World,
+    pub(crate) cluster: Cluster,
+    pub(crate) quotas: Quotas,
+    pub(crate) gangs: Gangs,
+    /// The commit records, as read.
+    pub(crate) plans: BTreeMap<GangId, Plan>,
+    /// Gangs whose plan disappeared since the last decision.
+    pub(crate) plans_lost: BTreeSet<GangId>,
+    /// Who waits for quota or places.
+    pub(crate) waiting: Waiting<Wanted>,
+    pub(crate) shortages: Shortages,
+    /// ClusterQueues that do not admit, and why.
+    pub(crate) inactive: BTreeMap<Name, QueueInactive>,
+    /// An object changed on which anything may depend.
+    pub(crate) reconfigured: bool,
+    /// Gangs of which something was heard since the last decision, and of which of their pods.
+    pub(crate) touched: BTreeMap<GangId, BTreeSet<PodUid>>,
+    /// Gangs that keep quota until their pods end.
+    pub(crate) lingering: BTreeSet<GangId>,
+    /// When to look at a gang again although nothing is heard of it.
+    pub(crate) timers: BTreeSet<(Millis, GangId)>,
+    /// Gangs whose reason may have changed.
+    pub(crate) to_tell: BTreeSet<GangId>,
+    pub(crate) news: News,
 }
 
 impl Engine {
     /// An engine that knows nothing yet.
     pub fn new(settings: Settings) -> Self {
-        Self { _settings: settings }
+        Self {
+            settings,
+            world: World::default(),
+            cluster: Cluster::default(),
+            quotas: Quotas::default(),
+            gangs: Gangs::new(),
+            plans: BTreeMap::new(),
+            plans_lost: BTreeSet::new(),
+            waiting: Waiting::default(),
+            shortages: Shortages::default(),
+            inactive: BTreeMap::new(),
+            reconfigured: false,
+            touched: BTreeMap::new(),
+            lingering: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            to_tell: BTreeSet::new(),
+            news: News::default(),
+        }
     }
 
     /// Takes in a fact. Cheap, idempotent, and independent of the order in which objects of
-    /// different types arrive.
-    pub fn apply(&mut self, _event: Event, _now: Millis) {}
+    /// different types arrive. What is known when the first decision is asked for is taken as
+    /// what a restart found.
+    pub fn apply(&mut self, event: Event, now: Millis) {
+        self.take_in(event, now);
+    }
 
     /// Takes in how a decision turned out. May come before or after the watch event that shows
     /// the same.
-    pub fn confirm(&mut self, _outcome: Outcome, _now: Millis) {}
-
-    /// Decides all that can be decided now. What is returned is already reserved.
-    pub fn decide(&mut self, _now: Millis) -> Vec<Decision> {
-        Vec::new()
+    pub fn confirm(&mut self, outcome: Outcome, now: Millis) {
+        self.take_outcome(outcome, now);
     }
 
-    /// When time alone changes an answer next (a time-out, the end of a back-off).
+    /// Decides all that can be decided now. What is returned is already reserved.
+    pub fn decide(&mut self, now: Millis) -> Vec<Decision> {
+        self.cycle(now)
+    }
+
+    /// When time alone changes an answer next (a time-out, the end of a back-off). Valid after
+    /// [`decide`](Self::decide).
     pub fn next_wakeup(&self) -> Option<Millis> {
-        None
+        self.timers.first().map(|(when, _)| *when)
+    }
+
+    /// Why a gang waits, with the numbers as they were when it was last decided; `None` if it does
+    /// not.
+    pub fn reason(&self, gang: &GangId) -> Option<Reason> {
+        self.reason_now(gang)
     }
 
     /// ClusterQueues whose status changed since the last call, in name order.
     pub fn changed_cluster_queues(&mut self) -> Vec<ClusterQueueStatus> {
-        Vec::new()
+        self.take_cluster_queue_news()
     }
 
     /// LocalQueues whose status changed since the last call, in name order.
     pub fn changed_local_queues(&mut self) -> Vec<LocalQueueStatus> {
-        Vec::new()
+        self.take_local_queue_news()
     }
 
     /// Verifies the invariants of DESIGN section 9 that the engine alone can see; number 5 by
@@ -48,7 +112,7 @@ impl Engine {
     ///
     /// # Errors
     /// One line per violation.
-    pub fn check(&self, _now: Millis) -> Result<(), Vec<String>> {
-        Ok(())
+    pub fn check(&self, now: Millis) -> Result<(), Vec<String>> {
+        crate::check::check(self, now)
     }
 }

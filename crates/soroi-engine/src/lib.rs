@@ -11,15 +11,21 @@
 //! Architecture invariant: objects of *different* types may arrive in any order (a pod before its
 //! gang, a queue before its flavor); events are idempotent; what is not known yet is waited for.
 
+mod check;
 pub mod cluster;
+mod decide;
 pub mod decision;
 pub mod engine;
 pub mod event;
+mod explain;
 pub mod fit;
 pub mod place;
+pub mod queue;
+pub mod quota;
 pub mod reason;
 pub mod resources;
 mod topology;
+mod world;
 
 pub use decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 pub use engine::Engine;

@@ -1,0 +1,137 @@
+//! What should happen now? The cycle, readable as a story.
+//!
+//! Every decision is made here, in this order: gangs of which something was heard live on (members
+//! take their seats, are bound, time out); what freed up wakes the certificates that it falsifies;
+//! admitted gangs that want places get them; then the heads of all queues are decided in rounds
+//! until nobody is left who could be; then everybody whose reason changed is told.
+//!
+//! Nothing is retried because time passed, except where time is the answer (time-outs, pauses).
+
+mod admit;
+mod assign;
+mod bind;
+mod facts;
+mod gather;
+mod leave;
+mod outcome;
+mod repair;
+mod restore;
+mod search;
+mod tell;
+
+pub(crate) mod gang;
+pub(crate) mod shortage;
+pub(crate) mod status;
+pub(crate) mod wanted;
+
+use std::collections::BTreeSet;
+
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::event::{GangId, Millis, PodUid};
+use gang::Phase;
+
+impl Engine {
+    pub(crate) fn cycle(&mut self, now: Millis) -> Vec<Decision> {
+        let mut out = Vec::new();
+        self.reconfigure();
+        self.look_at_touched(now, &mut out);
+        self.wake_falsified();
+        self.place_admitted(now, &mut out);
+        self.start_waiting(now, &mut out);
+        self.tell(&mut out);
+        // What was tried out and taken back since is no news.
+        self.shortages.seen(&self.cluster);
+        out
+    }
+
+    /// After a change of rules everybody is looked at, and no certificate stands.
+    fn reconfigure(&mut self) {
+        if !std::mem::take(&mut self.reconfigured) {
+            return;
+        }
+        self.quotas.kueue.refresh();
+        self.inactive = self.inactive_cluster_queues();
+        for id in self.gangs.keys().cloned().collect::<Vec<_>>() {
+            self.touch(&id);
+        }
+        self.waiting.wake_all();
+        self.news.all_cluster_queues(&self.quotas.kueue);
+        self.news.all_local_queues(&self.world.local_queues);
+    }
+
+    fn look_at_touched(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        while let Some((when, id)) = self.timers.first().cloned().filter(|(when, _)| *when <= now) {
+            self.timers.remove(&(when, id.clone()));
+            self.touch(&id);
+        }
+        for (id, pods) in std::mem::take(&mut self.touched) {
+            self.look(&id, pods, now, out);
+        }
+    }
+
+    /// One gang lives on.
+    fn look(&mut self, id: &GangId, pods: BTreeSet<PodUid>, now: Millis, out: &mut Vec<Decision>) {
+        if !self.gangs.contains_key(id) {
+            return;
+        }
+        self.bury_if_gone(id, now);
+        self.restore(id, now, out);
+        let next = match self.gangs[id].held.as_ref().map(|held| held.phase.clone()) {
+            None => self.stand(id, now),
+            Some(Phase::Assumed | Phase::Undoing(_)) => None,
+            Some(Phase::Committed | Phase::Replacing) => match self.must_leave(id) {
+                Some(reason) => {
+                    self.undo(id, reason, out);
+                    None
+                }
+                None => self.live(id, pods, now, out),
+            },
+        };
+        let lingers_until = self.release_lingering(id, now);
+        self.look_again(id, next.into_iter().chain(lingers_until).min());
+        self.recount(id);
+        self.forget_if_empty(id);
+    }
+
+    /// Sets when time alone has this gang looked at again.
+    pub(crate) fn look_again(&mut self, id: &GangId, when: Option<Millis>) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        if let Some(old) = std::mem::replace(&mut state.due, when) {
+            self.timers.remove(&(old, id.clone()));
+        }
+        if let Some(when) = when {
+            self.timers.insert((when, id.clone()));
+        }
+    }
+
+    fn wake_falsified(&mut self) {
+        for shortage in self.waiting.certificates().take_ended() {
+            self.shortages.forget(shortage);
+        }
+        let mut wake = self.waiting.certificates().falsified_by_quota(&mut self.quotas);
+        for shortage in self.shortages.ended(&mut self.cluster) {
+            wake.extend(self.waiting.certificates().short_of(shortage));
+        }
+        wake.into_iter().for_each(|want| self.waiting.wake(want));
+    }
+
+    fn forget_if_empty(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get(id) else { return };
+        let known = state.fact.is_some() || state.held.is_some() || state.lingering.is_some();
+        if known || self.plans.contains_key(id) {
+            return;
+        }
+        let state = self.gangs.remove(id).expect("just seen");
+        self.world.set_owners(id, &state.owners, &[]);
+        if let Some(due) = state.due {
+            self.timers.remove(&(due, id.clone()));
+        }
+        self.waiting.leave(id);
+        self.to_tell.remove(id);
+        self.news.forget(id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! Gangs that wait start: rounds of heads until nobody is left who could be decided.
+
+use std::collections::BTreeMap;
+
+use super::assign::{Ground, totals};
+use super::gang::{Held, Phase, SeatSet};
+use super::search::{Answer, NoAnswer, Search, Terms};
+use super::wanted::{Start, Wanted};
+use crate::decision::{Admission, Decision, PodSetAdmission};
+use crate::engine::Engine;
+use crate::event::{Amount, GangId, Millis, Name};
+use crate::queue::{Blocker, Certificate, LineKey, Turn, WantIx};
+use crate::quota::{Charge, FlavorResource, saturate};
+use crate::reason::{Reason, VolcanoProblem};
+
+impl Engine {
+    /// Rounds as Kueue's: of the first gang of each queue those that need not borrow come first,
+    /// then larger priority, then the earlier time. Kueue decides one gang per queue and cycle;
+    /// here the rounds go on until every gang is admitted or has its certificate.
+    pub(super) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        loop {
+            let lines: Vec<LineKey> = self.waiting.awake_lines().cloned().collect();
+            let mut heads = Vec::new();
+            for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
+                if let Some((turn, want)) = self.waiting.head(&line) {
+                    heads.push((self.borrow_height(want), self.line_priority(&line), turn, want));
+                }
+            }
+            if heads.is_empty() {
+                return;
+            }
+            heads.sort();
+            for (_, _, turn, want) in heads {
+                self.start_one(&turn, want, now, out);
+            }
+        }
+    }
+
+    /// Decides one gang: all of it, or a certificate for it and all who want the same.
+    fn start_one(&mut self, turn: &Turn, want: WantIx, now: Millis, out: &mut Vec<Decision>) {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return };
+        match self.answer(&turn.id, &start) {
+            Ok(answer) => {
+                let admission = admission_of(&turn.id, &start, answer);
+                self.waiting.leave(&turn.id);
+                self.hold(admission.clone(), Phase::Assumed, now);
+                out.push(Decision::Admit(admission));
+                self.recount(&turn.id);
+            }
+            Err(no) => self.certify(want, no),
+        }
+    }
+
+    /// Notes why a want cannot be met, and whom to tell.
+    pub(super) fn certify(&mut self, want: WantIx, no: NoAnswer) {
+        let mut blockers = no.blockers;
+        let shortages = no.shortages.iter().map(|request| Blocker::Places(self.shortages.of(request)));
+        blockers.extend(shortages.collect::<Vec<_>>());
+        self.waiting.certify(want, Certificate { reason: no.reason, blockers });
+        self.tell_all_of(want);
+    }
+
+    /// How high the head of a queue would borrow if it started now; heads that find no quota are
+    /// decided last, which only gives them their reason.
+    fn borrow_height(&mut self, want: WantIx) -> u32 {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return 0 };
+        if start.cluster_queue.is_none() {
+            return 0;
+        }
+        let counts = start.sets.iter().map(|set| set.count).collect();
+        self.search(&start, counts, None, false).map_or(u32::MAX, |answer| answer.borrow)
+    }
+
+    /// What the gang gets now, if anything. Quota of an earlier admission that it still holds is
+    /// its own: it is never charged twice.
+    fn answer(&mut self, id: &GangId, start: &Start) -> Result<Answer, NoAnswer> {
+        let lingering = self.gangs[id].lingering.as_ref().map(|lingering| lingering.charge.clone());
+        lingering.iter().for_each(|charge| self.quotas.release(charge));
+        let answer = self.answer_within(start);
+        lingering.iter().for_each(|charge| self.quotas.charge(charge));
+        answer
+    }
+
+    /// The whole gang if possible; else, where fewer members are worth something, as many as
+    /// quota and places allow.
+    fn answer_within(&mut self, start: &Start) -> Result<Answer, NoAnswer> {
+        let all: u32 = start.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
+        let full = self.answer_for(start, all, None);
+        if full.is_ok() || start.min_members >= all {
+            return full;
+        }
+        let (mut low, mut high) = (start.min_members, all);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            match self.quota_for(start, middle) {
+                Ok(()) => low = middle,
+                Err(_) => high = middle - 1,
+            }
+        }
+        match self.answer_for(start, low, Some(start.min_members)) {
+            Ok(answer) => Ok(answer),
+            Err(_) if low > start.min_members => self.answer_for(start, start.min_members, None),
+            Err(no) => Err(no),
+        }
+    }
+
+    fn answer_for(&mut self, start: &Start, members: u32, min: Option<u32>) -> Result<Answer, NoAnswer> {
+        self.volcano_room(start, members)?;
+        self.search(start, cut(start, members), min, true)
+    }
+
+    fn quota_for(&mut self, start: &Start, members: u32) -> Result<(), NoAnswer> {
+        self.volcano_room(start, members)?;
+        self.search(start, cut(start, members), None, false).map(|_| ())
+    }
+
+    fn volcano_room(&self, start: &Start, members: u32) -> Result<(), NoAnswer> {
+        let Some(queue) = &start.volcano_queue else { return Ok(()) };
+        let mut need: BTreeMap<Name, Amount> = BTreeMap::new();
+        for (set, count) in start.sets.iter().zip(cut(start, members)) {
+            for (resource, sum) in totals(set, count, None) {
+                let total = need.entry(resource).or_default();
+                *total = total.saturating_add(saturate(sum));
+            }
+        }
+        let Err((queue, problem)) = self.quotas.volcano.room(queue, &need) else { return Ok(()) };
+        let blocker = match &problem {
+            VolcanoProblem::OverCapability { resource, .. } => Some(Blocker::Capability {
+                queue: queue.clone(),
+                resource: resource.clone(),
+                needed: need.get(resource).copied().unwrap_or(0),
+            }),
+            // Only a change of the Queue itself helps.
+            VolcanoProblem::Missing | VolcanoProblem::Closed => None,
+        };
+        let reason = Reason::VolcanoQueue { queue, problem };
+        Err(NoAnswer { reason, blockers: blockers_of(blocker), shortages: Default::default() })
+    }
+
+    fn search(
+        &mut self,
+        start: &Start,
+        counts: Vec<u32>,
+        min_members: Option<u32>,
+        placing: bool,
+    ) -> Result<Answer, NoAnswer> {
+        let tree = &self.quotas.kueue;
+        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
+        let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
+        let (world, cluster) = (&self.world, &mut self.cluster);
+        Search { world, cluster, ground, start, counts, min_members, placing }.run()
+    }
+
+    /// Reserves what an admission says: quota in each tree, and its places.
+    pub(super) fn hold(&mut self, admission: Admission, phase: Phase, now: Millis) {
+        let id = admission.gang.clone();
+        let volcano_queue = self.gangs.get(&id).and_then(|gang| gang.fact.as_ref()?.volcano_queue.clone());
+        let charge = charge_of(&admission, volcano_queue);
+        let sets = admission.pod_sets.iter().map(|set| self.seat_set(set)).collect();
+        let mut held = Held::new(admission, charge, sets, phase, now);
+        for (at, set) in held.admission.pod_sets.clone().iter().enumerate() {
+            let nodes = set.nodes.iter().flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())));
+            held.add_seats(at, nodes);
+            if held.binds() {
+                let missing =
+                    set.count.saturating_sub(u32::try_from(held.sets[at].seats.len()).unwrap_or(u32::MAX));
+                held.add_seats(at, (0..missing).map(|_| None));
+            }
+        }
+        self.quotas.charge(&held.charge);
+        let state = self.gangs.entry(id.clone()).or_default();
+        if let Some(lingering) = state.lingering.take() {
+            self.quotas.release(&lingering.charge);
+            self.lingering.remove(&id);
+        }
+        state.told = None;
+        state.held = Some(held);
+        self.charge_seats(&id);
+        self.seat_everybody(&id);
+    }
+
+    fn seat_set(&self, set: &PodSetAdmission) -> SeatSet {
+        let terms = Terms::of(&self.world, set.flavors.values());
+        SeatSet {
+            name: set.name.clone(),
+            topology: terms.topology,
+            node_labels: terms.node_labels,
+            tolerations: terms.tolerations,
+            seats: Vec::new(),
+        }
+    }
+}
+
+/// Counts for this many members in all: the last pod sets are cut first.
+fn cut(start: &Start, members: u32) -> Vec<u32> {
+    let mut left = members;
+    let mut take = |set: &super::wanted::StartSet| {
+        let count = set.count.min(left);
+        left -= count;
+        count
+    };
+    start.sets.iter().map(&mut take).collect()
+}
+
+fn blockers_of(blocker: Option<Blocker>) -> std::collections::BTreeSet<Blocker> {
+    blocker.into_iter().collect()
+}
+
+fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {
+    let sets = start.sets.iter().zip(answer.sets);
+    let pod_set = |(set, got): (&super::wanted::StartSet, super::search::SetAnswer)| PodSetAdmission {
+        name: set.name.clone(),
+        count: got.count,
+        flavors: got.flavors,
+        usage: got.usage,
+        nodes: got.nodes,
+        topology: got.topology,
+    };
+    Admission {
+        gang: id.clone(),
+        policy: start.policy,
+        cluster_queue: start.cluster_queue.clone(),
+        pod_sets: sets.map(pod_set).collect(),
+    }
+}
+
+/// What an admission takes from the trees.
+pub(super) fn charge_of(admission: &Admission, volcano_queue: Option<Name>) -> Charge {
+    let mut by_flavor: BTreeMap<FlavorResource, Amount> = BTreeMap::new();
+    let mut by_resource: BTreeMap<Name, Amount> = BTreeMap::new();
+    for set in &admission.pod_sets {
+        for (resource, amount) in &set.usage {
+            let total = by_resource.entry(resource.clone()).or_default();
+            *total = total.saturating_add(*amount);
+            let Some(flavor) = set.flavors.get(resource) else { continue };
+            let what = FlavorResource { flavor: flavor.clone(), resource: resource.clone() };
+            let total = by_flavor.entry(what).or_default();
+            *total = total.saturating_add(*amount);
+        }
+    }
+    Charge {
+        kueue: admission.cluster_queue.clone().map(|queue| (queue, by_flavor)),
+        volcano: volcano_queue.map(|queue| (queue, by_resource)),
+    }
+}

@@ -1,0 +1,179 @@
+//! Which flavors does quota allow, in which order? One pod set and one resource group at a time,
+//! given what earlier pod sets of the gang take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::wanted::StartSet;
+use crate::event::{
+    ClusterQueue, Expression, Flavor, FlavorQuotas, Labels, Name, NodeSelectorTerm, Operator, ResourceGroup,
+    Shape, TopologyRequest,
+};
+use crate::fit::{repels, selects, tolerated};
+use crate::queue::Blocker;
+use crate::quota::{FlavorResource, Sum, kueue, saturate};
+use crate::reason::FlavorProblem;
+use crate::world::World;
+
+/// What the search for flavors looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) world: &'a World,
+    pub(super) tree: &'a kueue::Tree,
+    pub(super) queue: &'a ClusterQueue,
+}
+
+/// A flavor that quota allows.
+#[derive(Clone, Debug)]
+pub(super) struct FlavorOption {
+    /// Its position within the group.
+    pub(super) position: usize,
+    pub(super) flavor: Name,
+    /// How high in the cohorts it borrows.
+    pub(super) borrow: u32,
+}
+
+/// A flavor that does not do, and what would have to change (nothing but rules, if empty).
+pub(super) struct Refusal {
+    pub(super) position: usize,
+    pub(super) problem: FlavorProblem,
+    pub(super) blockers: Vec<Blocker>,
+}
+
+/// What all pods of a set take together, `pods` included if the queue counts them.
+pub(super) fn totals(set: &StartSet, count: u32, queue: Option<&ClusterQueue>) -> BTreeMap<Name, Sum> {
+    let asked = set.shape.requests.iter().filter(|(_, amount)| **amount > 0);
+    let mut totals: BTreeMap<Name, Sum> =
+        asked.map(|(name, amount)| (name.clone(), Sum::from(*amount) * Sum::from(count))).collect();
+    let pods: Name = crate::resources::PODS_NAME.into();
+    if queue.is_some_and(|queue| queue.groups.iter().any(|group| group.covered.contains(&pods))) {
+        totals.insert(pods, Sum::from(count));
+    }
+    totals
+}
+
+/// The resources of `asked` that no group of the queue covers.
+pub(super) fn uncovered(queue: &ClusterQueue, asked: &BTreeMap<Name, Sum>) -> Vec<FlavorProblem> {
+    let covered: BTreeSet<&Name> = queue.groups.iter().flat_map(|group| &group.covered).collect();
+    let missing = asked.keys().filter(|resource| !covered.contains(resource));
+    missing.map(|resource| FlavorProblem::ResourceNotCovered { resource: resource.clone() }).collect()
+}
+
+/// The flavors of a group that do for a pod set, in the order in which they are to be tried, and
+/// those that do not. Order as the queue's fungibility says (Kueue, `flavorFungibility`): a
+/// flavor that needs borrowing is taken in its turn, or only after all that need less.
+pub(super) fn options(
+    ground: Ground<'_>,
+    group: &ResourceGroup,
+    set: &StartSet,
+    asked: &BTreeMap<Name, Sum>,
+    taken: &BTreeMap<FlavorResource, Sum>,
+) -> (Vec<FlavorOption>, Vec<Refusal>) {
+    let mut fit = Vec::new();
+    let mut refused = Vec::new();
+    let keys = label_keys(ground.world, group);
+    for (position, quotas) in group.flavors.iter().enumerate() {
+        let suits = suits(ground.world, &quotas.flavor, set, &keys).map_err(|problem| (problem, Vec::new()));
+        match suits.and_then(|()| room(ground, quotas, asked, taken)) {
+            Ok(borrow) => fit.push(FlavorOption { position, flavor: quotas.flavor.clone(), borrow }),
+            Err((problem, blockers)) => refused.push(Refusal { position, problem, blockers }),
+        }
+    }
+    if !ground.queue.fungibility.stop_at_borrow {
+        fit.sort_by_key(|option| option.borrow);
+    }
+    (fit, refused)
+}
+
+/// Label keys of all flavors of the group: only these parts of a pod's selectors say which flavor
+/// it wants (Kueue, `flavorassigner.flavorSelector`).
+fn label_keys(world: &World, group: &ResourceGroup) -> BTreeSet<Name> {
+    let flavors = group.flavors.iter().filter_map(|quotas| world.flavors.get(&quotas.flavor));
+    flavors.flat_map(|flavor| flavor.node_labels.keys().cloned()).collect()
+}
+
+/// Whether the pods may run on the flavor's nodes at all.
+fn suits(world: &World, name: &Name, set: &StartSet, keys: &BTreeSet<Name>) -> Result<(), FlavorProblem> {
+    let Some(flavor) = world.flavors.get(name) else {
+        // Its queue is inactive then, so this is not asked.
+        return Err(FlavorProblem::AffinityMismatch { flavor: name.clone() });
+    };
+    let tolerations = || set.shape.tolerations.iter().chain(&flavor.tolerations);
+    if let Some(taint) =
+        flavor.node_taints.iter().find(|taint| repels(taint) && !tolerated(taint, tolerations()))
+    {
+        return Err(FlavorProblem::UntoleratedTaint { flavor: name.clone(), taint: taint.clone() });
+    }
+    if !wants_labels(&set.shape, &flavor.node_labels, keys) {
+        return Err(FlavorProblem::AffinityMismatch { flavor: name.clone() });
+    }
+    lacks_level(world, flavor, &set.topology)
+}
+
+fn lacks_level(world: &World, flavor: &Flavor, request: &TopologyRequest) -> Result<(), FlavorProblem> {
+    let level = match request {
+        TopologyRequest::None => return Ok(()),
+        TopologyRequest::Unconstrained => None,
+        TopologyRequest::Required(level) | TopologyRequest::Preferred(level) => Some(level),
+    };
+    let topology = flavor.topology.as_ref().and_then(|name| world.topologies.get(name));
+    match (topology, level) {
+        (Some(_), None) => Ok(()),
+        (Some(topology), Some(level)) if topology.levels.contains(level) => Ok(()),
+        _ => Err(FlavorProblem::NoTopologyLevel { flavor: flavor.name.clone(), level: level.cloned() }),
+    }
+}
+
+/// Whether what a pod's selector and required affinity say of these keys holds of the labels. A
+/// term that says nothing of them matches.
+fn wants_labels(shape: &Shape, labels: &Labels, keys: &BTreeSet<Name>) -> bool {
+    let selector = shape.node_selector.iter().filter(|(key, _)| keys.contains(*key));
+    let selected =
+        selector.map(|(key, value)| Expression { key: key.clone(), op: Operator::In(vec![value.clone()]) });
+    if !selects(&selected.collect::<Vec<_>>(), labels) {
+        return false;
+    }
+    let about = |term: &NodeSelectorTerm| -> Vec<Expression> {
+        term.labels.iter().filter(|expression| keys.contains(&expression.key)).cloned().collect()
+    };
+    match &shape.node_affinity {
+        None => true,
+        Some(terms) => {
+            let terms: Vec<_> = terms.iter().map(about).collect();
+            terms.iter().any(Vec::is_empty) || terms.iter().any(|term| selects(term, labels))
+        }
+    }
+}
+
+/// Whether the flavor has unused quota for what is asked, on top of what is taken already. The
+/// answer is how high it borrows.
+fn room(
+    ground: Ground<'_>,
+    quotas: &FlavorQuotas,
+    asked: &BTreeMap<Name, Sum>,
+    taken: &BTreeMap<FlavorResource, Sum>,
+) -> Result<u32, (FlavorProblem, Vec<Blocker>)> {
+    let queue = &ground.queue.name;
+    let mut borrow = 0;
+    for quota in &quotas.quotas {
+        let Some(request) = asked.get(&quota.resource).copied() else { continue };
+        let what = FlavorResource { flavor: quotas.flavor.clone(), resource: quota.resource.clone() };
+        let previous = taken.get(&what).copied().unwrap_or(0);
+        let (flavor, resource) = (quotas.flavor.clone(), quota.resource.clone());
+        let maximum = ground.tree.potential(queue, &what);
+        let needed = previous + request;
+        if needed > maximum {
+            let (previous, request, maximum) = (saturate(previous), saturate(request), saturate(maximum));
+            let problem = FlavorProblem::ExceedsMaximum { flavor, resource, previous, request, maximum };
+            return Err((problem, Vec::new()));
+        }
+        let available = ground.tree.available(queue, &what);
+        if needed > available {
+            let problem = FlavorProblem::Short { flavor, resource, short: saturate(needed - available) };
+            let root = ground.tree.root(queue).expect("the queue is part of the tree");
+            let blocker = Blocker::Quota { root, what, queue: queue.clone(), needed };
+            return Err((problem, vec![blocker]));
+        }
+        borrow = borrow.max(ground.tree.borrow_height(queue, &what, needed));
+    }
+    Ok(borrow)
+}

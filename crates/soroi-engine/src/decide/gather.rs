@@ -1,0 +1,319 @@
+//! Members take their seats: what is heard of a pod decides who sits where, and what its place
+//! charges. A place charges its node exactly once; the pod that is seen there replaces it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::gang::{GangState, Held, SeatKind, SeatRef, SeatState};
+use crate::cluster::{Cluster, Occupant};
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::event::{GangId, Millis, Name, Pod, PodPhase, PodUid, Readiness};
+use crate::reason::{NotYet, UndoReason};
+use crate::world::World;
+
+impl Engine {
+    /// One step in the life of an admitted gang. Returns when time alone has it look again.
+    pub(super) fn live(
+        &mut self,
+        id: &GangId,
+        pods: BTreeSet<PodUid>,
+        now: Millis,
+        out: &mut Vec<Decision>,
+    ) -> Option<Millis> {
+        self.rewrite_lost_plan(id, out);
+        let fact = self.gangs.get(id)?.fact.as_ref()?;
+        let parked = fact.readiness == Readiness::NotYet(NotYet::ChecksPending);
+        self.follow_counts(id);
+        pods.iter().for_each(|pod| self.follow_pod(id, pod));
+        if parked || !self.gangs[id].held.as_ref()?.binds() {
+            return None;
+        }
+        self.promise_seats(id);
+        self.bind_promised(id, now, out);
+        self.note_wholeness(id, out);
+        self.time_out(id, now, out)
+    }
+
+    /// Seats everybody whose pod is known: after an admission, or a restart.
+    pub(super) fn seat_everybody(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get(id) else { return };
+        let members: Vec<PodUid> = self.world.members(id, &state.owners).map(|pod| pod.uid.clone()).collect();
+        // Bound pods first and each to its own node's seat, so that nobody is moved on paper.
+        let (bound, others): (Vec<_>, Vec<_>) = members
+            .into_iter()
+            .partition(|uid| self.world.pods.get(uid).is_some_and(|pod| pod.occupies().is_some()));
+        let mut by_node: BTreeMap<(usize, Name), Vec<SeatRef>> = BTreeMap::new();
+        if let Some(held) = &state.held {
+            for (at, seat) in held.seats().filter(|(_, seat)| seat.state == SeatState::Open) {
+                by_node.entry((at.set, seat.node.clone().unwrap_or_else(|| "".into()))).or_default().push(at);
+            }
+        }
+        by_node.values_mut().for_each(|seats| seats.reverse());
+        let mut homeless = Vec::new();
+        for uid in bound {
+            let pod = &self.world.pods[&uid];
+            let (node, live) = (pod.node.clone().unwrap_or_else(|| "".into()), pod.is_live());
+            let set = self.gangs[id].set_of(pod);
+            match set.and_then(|set| by_node.get_mut(&(set, node))?.pop()).filter(|_| live) {
+                Some(at) => self.sit(id, at, SeatState::Bound(uid)),
+                None => homeless.push(uid),
+            }
+        }
+        homeless.iter().chain(&others).for_each(|uid| self.follow_pod(id, uid));
+    }
+
+    /// Follows what is known of one member now.
+    pub(super) fn follow_pod(&mut self, id: &GangId, uid: &PodUid) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        let Some(held) = &mut state.held else { return };
+        let ours = self.world.pods.get(uid).filter(|pod| self.world.gang_of(pod) == Some(id));
+        let Some(at) = held.seat_of.get(uid).copied() else {
+            match ours {
+                Some(pod) if pod.is_live() => _ = held.unseated.insert(uid.clone()),
+                _ => _ = held.unseated.remove(uid),
+            }
+            if let Some(pod) = ours
+                && (pod.is_live() && pod.node.is_some() || pod.phase == PodPhase::Succeeded)
+            {
+                let (pod, uid) = (pod.clone(), uid.clone());
+                self.adopt(id, &pod, uid);
+            }
+            return;
+        };
+        let (next, node) = match ours {
+            Some(pod) if pod.phase == PodPhase::Succeeded => (SeatState::Done(uid.clone()), None),
+            Some(pod) if pod.terminating && pod.occupies().is_some() => {
+                (SeatState::Vacating(uid.clone()), None)
+            }
+            Some(pod) if pod.is_live() && pod.node.is_some() => {
+                (SeatState::Bound(uid.clone()), pod.node.clone())
+            }
+            // Not bound, and still to be: nothing changes, whatever was decided about it.
+            Some(pod) if pod.is_live() && pod.bindable => (held.seat(at).state.clone(), None),
+            _ => (SeatState::Open, None),
+        };
+        if let Some(node) = node {
+            held.seat_mut(at).node = Some(node);
+        }
+        let still_lives = next == SeatState::Open && ours.is_some_and(Pod::is_live);
+        if still_lives {
+            held.unseated.insert(uid.clone());
+        }
+        if next.kind() != SeatKind::Bound && next.kind() != held.seat(at).state.kind() {
+            held.settled = false;
+        }
+        self.sit(id, at, next);
+    }
+
+    /// Gives a seat to a member that is bound already, or that ended well before it had one.
+    fn adopt(&mut self, id: &GangId, pod: &Pod, uid: PodUid) {
+        let state = &self.gangs[id];
+        let (Some(set), Some(held)) = (state.set_of(pod), &state.held) else { return };
+        let open = || held.of_kind(SeatKind::Open).filter(|at| at.set == set);
+        if pod.phase == PodPhase::Succeeded {
+            if let Some(at) = open().last() {
+                self.sit(id, at, SeatState::Done(uid));
+            }
+            return;
+        }
+        let there = open().find(|at| held.seat(*at).node == pod.node);
+        let free =
+            || held.of_kind(SeatKind::Done).chain(held.of_kind(SeatKind::Vacating)).find(|at| at.set == set);
+        let Some(at) = there.or_else(|| open().next()).or_else(free) else { return };
+        let node = pod.node.clone();
+        if let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) {
+            held.seat_mut(at).node = node;
+        }
+        self.sit(id, at, SeatState::Bound(uid));
+    }
+
+    /// Changes who sits on a seat, and what its place charges.
+    pub(super) fn sit(&mut self, id: &GangId, at: SeatRef, next: SeatState) {
+        if let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) {
+            held.sit(at, next);
+            self.charge_seat(id, at);
+        }
+    }
+
+    /// Charges all seats for what they keep.
+    pub(super) fn charge_seats(&mut self, id: &GangId) {
+        let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
+        let seats: Vec<SeatRef> = held.seats().map(|(at, _)| at).collect();
+        seats.into_iter().for_each(|at| self.charge_seat(id, at));
+    }
+
+    pub(super) fn charge_seat(&mut self, id: &GangId, at: SeatRef) {
+        let Some(state) = self.gangs.get(id) else { return };
+        let Some(held) = &state.held else { return };
+        charge_seat(&mut self.cluster, &self.world, id, state, held, at);
+    }
+
+    /// Gives all places back. Pods that are there go on charging their nodes themselves.
+    pub(super) fn uncharge_seats(&mut self, id: &GangId, held: &Held) {
+        for (at, _) in held.seats() {
+            self.cluster.uncharge(&occupant(id, at));
+        }
+    }
+
+    /// Pods that ended well and are not replaced give their seat and quota back (Kueue's
+    /// reclaimable pods): the gang's objects ask for fewer.
+    fn follow_counts(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get(id) else { return };
+        let (Some(fact), Some(held)) = (&state.fact, &state.held) else { return };
+        let wanted = |name: &Name| fact.pod_sets.iter().find(|set| set.name == *name).map(|set| set.count);
+        let counts: Vec<u32> = held
+            .admission
+            .pod_sets
+            .iter()
+            .map(|set| wanted(&set.name).unwrap_or(set.count).min(set.count))
+            .collect();
+        let mut paid = counts.clone();
+        for (set, count) in counts.into_iter().enumerate() {
+            while let Some(at) = self.surplus_seat(id, set, count) {
+                self.take_seat_away(id, at);
+            }
+            let seats = self.gangs[id].held.as_ref().map_or(0, |held| held.sets[set].seats.len());
+            paid[set] = paid[set].max(u32::try_from(seats).unwrap_or(u32::MAX));
+        }
+        self.pay_for(id, &paid);
+    }
+
+    /// A seat that is one too many and that no living member needs.
+    fn surplus_seat(&self, id: &GangId, set: usize, count: u32) -> Option<SeatRef> {
+        let held = self.gangs.get(id)?.held.as_ref()?;
+        if held.sets[set].seats.len() <= count as usize {
+            return None;
+        }
+        let of = |kind| held.of_kind(kind).filter(|at| at.set == set).last();
+        of(SeatKind::Done).or_else(|| of(SeatKind::Open)).or_else(|| of(SeatKind::Vacating))
+    }
+
+    fn take_seat_away(&mut self, id: &GangId, at: SeatRef) {
+        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        let last = held.remove_seat(at);
+        self.cluster.uncharge(&occupant(id, at));
+        self.cluster.uncharge(&occupant(id, last));
+        if at != last {
+            self.charge_seat(id, at);
+        }
+    }
+
+    fn pay_for(&mut self, id: &GangId, counts: &[u32]) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        let (Some(fact), Some(held)) = (&state.fact, &mut state.held) else { return };
+        let mut paid = held.admission.clone();
+        for (set, count) in paid.pod_sets.iter_mut().zip(counts) {
+            let all = i64::from(set.count.max(1));
+            set.usage.values_mut().for_each(|amount| *amount = *amount / all * i64::from(*count).min(all));
+        }
+        let whole = held.admission.pod_sets.iter().zip(counts).all(|(set, count)| set.count <= *count);
+        let paid = if whole { &held.admission } else { &paid };
+        let charge = super::admit::charge_of(paid, fact.volcano_queue.clone());
+        if charge != held.charge {
+            let old = std::mem::replace(&mut held.charge, charge.clone());
+            self.quotas.release(&old);
+            self.quotas.charge(&charge);
+        }
+    }
+
+    fn note_wholeness(&mut self, id: &GangId, out: &mut Vec<Decision>) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        let minimum = state.minimum().unwrap_or(u32::MAX);
+        let Some(held) = &mut state.held else { return };
+        let there = held.running_or_done();
+        if there >= minimum {
+            held.was_whole = true;
+            state.undos = 0;
+        }
+        let seats: usize = held.sets.iter().map(|set| set.seats.len()).sum();
+        if there as usize == seats && !held.settled && held.phase == super::gang::Phase::Committed {
+            held.settled = true;
+            out.push(Decision::Settled(id.clone()));
+        }
+    }
+
+    /// Time-outs count from the last progress. Members that are all there and wait for places are
+    /// not late: nothing of them runs, and what they wait for is shown.
+    fn time_out(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) -> Option<Millis> {
+        let need = self.gangs[id].minimum()?;
+        let held = self.gangs[id].held.as_ref()?;
+        let retry = Some(held.retry_at).filter(|at| *at > now);
+        let have = held.running_or_done();
+        if have >= need {
+            return retry;
+        }
+        let exist = have + held.count(SeatKind::Sent) + held.count(SeatKind::Promised);
+        let settings = &self.settings;
+        let (span, reason) = if held.was_whole {
+            (settings.recovery_timeout, UndoReason::RecoveryTimeout { have, need })
+        } else if have > 0 {
+            (settings.gather_timeout, UndoReason::RecoveryTimeout { have, need })
+        } else if exist < need {
+            (settings.start_timeout, UndoReason::StartTimeout { have: exist, need })
+        } else {
+            return retry;
+        };
+        let due = held.progressed_at.saturating_add(span);
+        if due <= now {
+            self.undo(id, reason, out);
+            return None;
+        }
+        retry.into_iter().chain([due]).min()
+    }
+}
+
+impl GangState {
+    /// The pod set that a pod belongs to: the one its label names, else the one of its shape, else
+    /// the first that asks for the same, else the first with a seat to spare.
+    pub(super) fn set_of(&self, pod: &Pod) -> Option<usize> {
+        let sets = &self.held.as_ref()?.sets;
+        if let Some(name) = &pod.pod_set {
+            return sets.iter().position(|set| set.name == *name);
+        }
+        if sets.len() <= 1 {
+            return Some(0).filter(|_| !sets.is_empty());
+        }
+        let fact = self.fact.as_ref()?;
+        let predicted =
+            |name: &Name| fact.pod_sets.iter().find(|set| set.name == *name).map(|set| &set.shape);
+        let same = |name: &Name| {
+            predicted(name).is_some_and(|shape| **shape == *pod.shape)
+                || self.learnt.get(name).is_some_and(|shape| **shape == *pod.shape)
+        };
+        let asks_same =
+            |name: &Name| predicted(name).is_some_and(|shape| shape.requests == pod.shape.requests);
+        let held = self.held.as_ref()?;
+        sets.iter()
+            .position(|set| same(&set.name))
+            .or_else(|| sets.iter().position(|set| asks_same(&set.name)))
+            .or_else(|| held.of_kind(SeatKind::Open).next().map(|at| at.set))
+    }
+}
+
+fn charge_seat(
+    cluster: &mut Cluster,
+    world: &World,
+    id: &GangId,
+    state: &GangState,
+    held: &Held,
+    at: SeatRef,
+) {
+    let seat = held.seat(at);
+    let kept = match &seat.state {
+        SeatState::Open | SeatState::Promised(_) | SeatState::Sent(_) => true,
+        // Bound, but not seen there yet: the place still stands for it.
+        SeatState::Bound(pod) => world.pods.get(pod).is_some_and(|pod| pod.node.is_none()),
+        SeatState::Vacating(_) | SeatState::Done(_) => false,
+    };
+    let shape = seat.shape.as_ref().or_else(|| state.expected(&held.sets[at.set].name));
+    match (&seat.node, shape) {
+        (Some(node), Some(shape)) if kept => cluster.charge(occupant(id, at), node, shape),
+        _ => _ = cluster.uncharge(&occupant(id, at)),
+    }
+}
+
+/// The name under which a seat's place charges its node.
+pub(super) fn occupant(id: &GangId, at: SeatRef) -> Occupant {
+    let number = |n: usize| u32::try_from(n).expect("fewer than four billion seats");
+    Occupant::Place { gang: id.clone(), pod_set: number(at.set), ordinal: number(at.ordinal) }
+}

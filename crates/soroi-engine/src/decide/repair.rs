@@ -1,0 +1,191 @@
+//! Places for gangs that hold quota: the first ones under AfterAdmission, new ones where real pods
+//! did not fit, spare ones for members that were lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::gang::{Held, Phase, SeatKind, SeatRef, SeatState};
+use super::search::NoAnswer;
+use super::wanted::Wanted;
+use crate::decision::{Admission, Decision};
+use crate::engine::Engine;
+use crate::event::{GangId, Millis, Name, Policy, QueueingStrategy, Shape, TopologyRequest};
+use crate::place::{PlaceRequest, Placement, PodSetRequest, place};
+use crate::queue::{LineKey, Turn, WantIx};
+use crate::reason::{PlaceProblem, Reason, UndoReason};
+
+/// Seats that want a node, of one pod set and for pods of one shape.
+type Homeless = BTreeMap<(usize, Arc<Shape>), Vec<SeatRef>>;
+
+impl Engine {
+    /// Puts an admitted gang into the line for places, if members of it want some.
+    pub(super) fn want_places(&mut self, id: &GangId) {
+        let Some(turn) = self.gangs.get(id).and_then(|state| state.fact.as_ref()).map(Turn::of) else {
+            return;
+        };
+        let homeless = self.homeless(id);
+        if homeless.is_empty() {
+            self.waiting.leave(id);
+            return;
+        }
+        let request = Wanted::Places(Arc::new(self.places_request(id, &homeless)));
+        self.waiting.join(LineKey::Admitted, QueueingStrategy::BestEffortFifo, turn, request);
+        self.to_tell.insert(id.clone());
+    }
+
+    /// Gives places to admitted gangs, in the order of their turns and before anybody starts.
+    pub(super) fn place_admitted(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        while let Some((turn, want)) = self.waiting.head(&LineKey::Admitted) {
+            let Wanted::Places(request) = self.waiting.ask(want).clone() else { return };
+            match place(&mut self.cluster, &request) {
+                Ok(placement) => {
+                    self.waiting.leave(&turn.id);
+                    self.give_places(&turn.id, placement, now, out);
+                }
+                Err(problems) => self.no_places(&turn.id, want, &request, problems, out),
+            }
+        }
+    }
+
+    fn give_places(&mut self, id: &GangId, placement: Placement, now: Millis, out: &mut Vec<Decision>) {
+        let groups = self.homeless(id).into_iter().zip(placement.pod_sets);
+        for (((_, shape), seats), places) in groups {
+            let nodes =
+                places.nodes.into_iter().flat_map(|(node, count)| (0..count).map(move |_| node.clone()));
+            for (at, node) in seats.into_iter().zip(nodes) {
+                if let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) {
+                    held.seat_mut(at).shape = Some(shape.clone());
+                }
+                self.set_node(id, at, Some(node));
+            }
+        }
+        self.write_places(id, now, out);
+    }
+
+    /// Has the gang's places written down as they are now.
+    fn write_places(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
+        let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
+        let admission = self.as_seated(held);
+        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        held.phase = Phase::Replacing;
+        held.orphan = false;
+        held.progressed_at = now;
+        held.admission = admission.clone();
+        out.push(Decision::Place(admission));
+    }
+
+    /// The plan was removed by force: it is written again from memory.
+    pub(super) fn rewrite_lost_plan(&mut self, id: &GangId, out: &mut Vec<Decision>) {
+        if !self.plans_lost.remove(id) {
+            return;
+        }
+        let held = self.gangs.get_mut(id).and_then(|state| state.held.as_mut());
+        if let Some(held) = held.filter(|held| held.binds()) {
+            held.phase = Phase::Replacing;
+            out.push(Decision::Place(held.admission.clone()));
+        }
+    }
+
+    fn no_places(
+        &mut self,
+        id: &GangId,
+        want: WantIx,
+        request: &PlaceRequest,
+        problems: Vec<(Name, PlaceProblem)>,
+        out: &mut Vec<Decision>,
+    ) {
+        let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
+        if held.orphan || (held.admission.policy == Policy::Unified && !held.started()) {
+            let reason = if held.orphan { UndoReason::Orphaned } else { UndoReason::PlacesLost };
+            self.undo(id, reason, out);
+            self.look_again(id, None);
+            return;
+        }
+        let reason = Reason::NoPlace(problems);
+        let shortages = BTreeSet::from([request.clone()]);
+        self.certify(want, NoAnswer { reason, blockers: BTreeSet::new(), shortages });
+    }
+
+    /// The seats that want a node now: of members that are there; of all, for an orphan.
+    fn homeless(&self, id: &GangId) -> Homeless {
+        let mut homeless = Homeless::new();
+        let Some(state) = self.gangs.get(id) else { return homeless };
+        let Some(held) = &state.held else { return homeless };
+        for (at, seat) in held.seats().filter(|(_, seat)| seat.node.is_none()) {
+            let shape = match &seat.state {
+                SeatState::Promised(pod) => self.world.pods.get(pod).map(|pod| pod.shape.clone()),
+                SeatState::Open if held.orphan => state.expected(&held.sets[at.set].name).cloned(),
+                _ => None,
+            };
+            if let Some(shape) = shape {
+                homeless.entry((at.set, shape)).or_default().push(at);
+            }
+        }
+        homeless
+    }
+
+    fn topology_request(&self, id: &GangId, set: usize) -> TopologyRequest {
+        let state = &self.gangs[id];
+        let name = state.held.as_ref().map(|held| &held.sets[set].name);
+        let sets = state.fact.iter().flat_map(|fact| &fact.pod_sets);
+        sets.into_iter().find(|s| Some(&s.name) == name).map(|s| s.topology.clone()).unwrap_or_default()
+    }
+
+    fn places_request(&self, id: &GangId, homeless: &Homeless) -> PlaceRequest {
+        let state = &self.gangs[id];
+        let held = state.held.as_ref().expect("homeless members belong to an admission");
+        let request = |((set, shape), seats): (&(usize, Arc<Shape>), &Vec<SeatRef>)| PodSetRequest {
+            name: held.sets[*set].name.clone(),
+            count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
+            ask: held.sets[*set].ask(shape),
+            topology: held.sets[*set].topology.clone(),
+            request: self.topology_request(id, *set),
+            // Pods of one set belong together, also when their real shapes differ.
+            group: Some(held.sets[*set].name.clone()).filter(|_| several_shapes(homeless, *set)),
+            bound: settled_nodes(held, *set),
+            pinned: Vec::new(),
+        };
+        let all: usize = homeless.values().map(Vec::len).sum();
+        let placed = held.seats().filter(|(_, seat)| {
+            seat.node.is_some()
+                && matches!(seat.state.kind(), SeatKind::Promised | SeatKind::Sent | SeatKind::Bound)
+        });
+        let there =
+            u32::try_from(placed.count()).unwrap_or(u32::MAX).saturating_add(held.count(SeatKind::Done));
+        let missing = state.minimum().unwrap_or(0).saturating_sub(there);
+        PlaceRequest {
+            pod_sets: homeless.iter().map(request).collect(),
+            // At least one: a placement of nobody is not worth a decision.
+            min_members: Some(missing.max(1)).filter(|min| (*min as usize) < all),
+            excluded: Vec::new(),
+        }
+    }
+
+    /// The admission with the nodes that its seats have now.
+    pub(super) fn as_seated(&self, held: &Held) -> Admission {
+        let mut admission = held.admission.clone();
+        for (at, set) in admission.pod_sets.iter_mut().enumerate() {
+            set.nodes = settled_nodes(held, at);
+            let topology = held.sets[at].topology.as_ref();
+            set.topology = topology.and_then(|name| self.cluster.topology_places(name, &set.nodes));
+        }
+        admission
+    }
+}
+
+/// Node and number of seats there that are kept or taken, in node order.
+fn settled_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
+    let mut counts: BTreeMap<Name, u32> = BTreeMap::new();
+    for seat in &held.sets[set].seats {
+        if let (Some(node), false) =
+            (&seat.node, matches!(seat.state, SeatState::Done(_) | SeatState::Vacating(_)))
+        {
+            *counts.entry(node.clone()).or_default() += 1;
+        }
+    }
+    counts.into_iter().collect()
+}
+
+fn several_shapes(homeless: &Homeless, set: usize) -> bool {
+    homeless.keys().filter(|(of, _)| *of == set).count() > 1
+}

@@ -1,0 +1,211 @@
+//! What was admitted before the engine started, and what shows that a commit went through.
+
+use std::collections::BTreeMap;
+
+use super::assign::totals;
+use super::gang::{Phase, SeatKind, SeatRef, binds};
+use super::wanted::StartSet;
+use crate::decision::{Admission, Decision, PodSetAdmission, TopologyDomain};
+use crate::engine::Engine;
+use crate::event::{
+    Admitted, Gang, GangId, Millis, Name, Plan, PlanPhase, PodSet, Policy, Readiness, TopologyRequest,
+};
+use crate::place::{PlaceRequest, PodSetRequest, place};
+use crate::quota::saturate;
+use crate::reason::{NotYet, UndoReason};
+
+impl Engine {
+    /// Before a gang is looked at: what its objects say it holds is held, and what they show as
+    /// written is committed.
+    pub(super) fn restore(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
+        let state = &self.gangs[id];
+        let plan = self.plans.get(id);
+        if let Some(held) = &state.held {
+            let by_plan =
+                plan.is_some_and(|plan| is_written(plan) && same_places(&plan.admission, &held.admission));
+            let shown = state.fact.as_ref().and_then(|fact| fact.admitted.as_ref()).filter(|_| !state.echo);
+            let by_status = !held.binds()
+                && shown
+                    .is_some_and(|shown| Some(&shown.cluster_queue) == held.admission.cluster_queue.as_ref());
+            if by_plan || by_status {
+                self.committed(id, now);
+            }
+            self.join_volcano_queue(id);
+            return;
+        }
+        if state.gone {
+            return;
+        }
+        if let Some(plan) =
+            plan.filter(|plan| plan.phase != PlanPhase::Holding && !(state.echo && !is_written(plan)))
+        {
+            self.adopt_plan(plan.clone(), now, out);
+            return;
+        }
+        let Some(fact) = state.fact.clone() else { return };
+        match &fact.admitted {
+            Some(admitted) if !state.echo => self.adopt_admitted(&fact, admitted, now),
+            Some(_) => {}
+            None if fact.local_queue.is_none() && fact.readiness == Readiness::Ready => {
+                self.adopt_bound(&fact, now);
+            }
+            None => {}
+        }
+    }
+
+    fn adopt_plan(&mut self, plan: Plan, now: Millis, out: &mut Vec<Decision>) {
+        let id = plan.gang.clone();
+        let undoing = plan.phase == PlanPhase::Undoing;
+        let phase = if undoing { Phase::Undoing(UndoReason::Interrupted) } else { Phase::Committed };
+        self.waiting.leave(&id);
+        self.hold(plan.admission, phase, now);
+        if let Some(held) = self.gangs.get_mut(&id).and_then(|state| state.held.as_mut()) {
+            held.was_whole = plan.phase == PlanPhase::Settled;
+            held.settled = held.was_whole;
+        }
+        if undoing {
+            let reason = UndoReason::Interrupted;
+            out.push(Decision::Undo { gang: id.clone(), reason, started: false });
+        }
+    }
+
+    /// A gang that its status shows as admitted. Policies without plans need no more than that.
+    /// Where there should be a plan and is none: bound pods are an implied commit; without them
+    /// the gang is decided again within its quota.
+    fn adopt_admitted(&mut self, fact: &Gang, admitted: &Admitted, now: Millis) {
+        let policy = self.policy_of(fact);
+        let admission = admission_of(fact, admitted, policy);
+        self.waiting.leave(&fact.id);
+        self.hold(admission, Phase::Committed, now);
+        if !binds(policy) {
+            self.find_pinned_places(&fact.id, admitted);
+            return;
+        }
+        let parked = fact.readiness == Readiness::NotYet(NotYet::ChecksPending);
+        let Some(held) = self.gangs.get_mut(&fact.id).and_then(|state| state.held.as_mut()) else { return };
+        held.orphan = !held.started() && !parked && policy == Policy::Unified;
+    }
+
+    /// A gang without a queue whose members are bound: whoever did it, they run.
+    fn adopt_bound(&mut self, fact: &Gang, now: Millis) {
+        let runs = self.world.members(&fact.id, &fact.owners).any(|pod| pod.is_live() && pod.node.is_some());
+        if !runs {
+            return;
+        }
+        let pod_sets = fact.pod_sets.iter().map(|set| paid(set, set.count, BTreeMap::new())).collect();
+        let policy = self.policy_of(fact);
+        let admission = Admission { gang: fact.id.clone(), policy, cluster_queue: None, pod_sets };
+        self.waiting.leave(&fact.id);
+        self.hold(admission, Phase::Committed, now);
+    }
+
+    /// Members of a gang that is pinned to domains, and that are not bound yet, keep room there.
+    fn find_pinned_places(&mut self, id: &GangId, admitted: &Admitted) {
+        let sets: Vec<(usize, Name)> = {
+            let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
+            held.sets.iter().map(|set| set.name.clone()).enumerate().collect()
+        };
+        for (at, name) in sets {
+            let Some(pinned) = admitted.topology.get(&name) else { continue };
+            let Some(request) = self.pinned_request(id, at, &pinned.domains) else { continue };
+            let request = PlaceRequest { pod_sets: vec![request], ..PlaceRequest::default() };
+            // Not found: somebody else sits there now. The pods are pinned all the same, and
+            // will be seen when they are bound.
+            let Ok(placement) = place(&mut self.cluster, &request) else { continue };
+            let nodes: Vec<Option<Name>> = placement.pod_sets[0]
+                .nodes
+                .iter()
+                .flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())))
+                .collect();
+            if let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) {
+                held.add_seats(at, nodes.into_iter());
+            }
+        }
+        self.charge_seats(id);
+        self.seat_everybody(id);
+    }
+
+    fn pinned_request(&self, id: &GangId, at: usize, domains: &[TopologyDomain]) -> Option<PodSetRequest> {
+        let state = self.gangs.get(id)?;
+        let set = &state.held.as_ref()?.sets[at];
+        Some(PodSetRequest {
+            name: set.name.clone(),
+            count: domains.iter().map(|domain| domain.count).sum(),
+            ask: set.ask(state.expected(&set.name)?),
+            topology: set.topology.clone(),
+            request: TopologyRequest::None,
+            group: None,
+            bound: Vec::new(),
+            pinned: domains.to_vec(),
+        })
+    }
+
+    /// A plan may be known before the gang; its seat in the Volcano tree is charged when it is.
+    fn join_volcano_queue(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        let (Some(fact), Some(held)) = (&state.fact, &mut state.held) else { return };
+        if held.charge.volcano.is_none() && fact.volcano_queue.is_some() {
+            let charge = super::admit::charge_of(&held.admission, fact.volcano_queue.clone());
+            let old = std::mem::replace(&mut held.charge, charge.clone());
+            self.quotas.release(&old);
+            self.quotas.charge(&charge);
+        }
+        let unshaped = held.count(SeatKind::Open) > 0
+            && held.of_kind(SeatKind::Open).next().is_some_and(|at: SeatRef| held.seat(at).node.is_some());
+        if unshaped {
+            self.charge_seats(id);
+        }
+    }
+}
+
+fn is_written(plan: &Plan) -> bool {
+    matches!(plan.phase, PlanPhase::Committed | PlanPhase::Settled)
+}
+
+/// Whether two admissions give the same nodes and flavors: what a plan keeps of one.
+fn same_places(one: &Admission, other: &Admission) -> bool {
+    one.pod_sets.len() == other.pod_sets.len()
+        && one.pod_sets.iter().zip(&other.pod_sets).all(|(one, other)| {
+            one.name == other.name && one.nodes == other.nodes && one.flavors == other.flavors
+        })
+}
+
+fn admission_of(fact: &Gang, admitted: &Admitted, policy: Policy) -> Admission {
+    let pod_set = |(name, count, flavors): &(Name, u32, BTreeMap<Name, Name>)| match fact
+        .pod_sets
+        .iter()
+        .find(|set| set.name == *name)
+    {
+        Some(set) => paid(set, *count, flavors.clone()),
+        None => PodSetAdmission {
+            name: name.clone(),
+            count: *count,
+            flavors: flavors.clone(),
+            usage: BTreeMap::new(),
+            nodes: Vec::new(),
+            topology: None,
+        },
+    };
+    Admission {
+        gang: fact.id.clone(),
+        policy,
+        cluster_queue: Some(admitted.cluster_queue.clone()),
+        pod_sets: admitted.pod_sets.iter().map(pod_set).collect(),
+    }
+}
+
+fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> PodSetAdmission {
+    let set = StartSet {
+        name: set.name.clone(),
+        count,
+        shape: set.shape.clone(),
+        placed: set.shape.clone(),
+        topology: set.topology.clone(),
+    };
+    let mut usage: BTreeMap<Name, i64> =
+        totals(&set, count, None).into_iter().map(|(resource, sum)| (resource, saturate(sum))).collect();
+    if flavors.contains_key(crate::resources::PODS_NAME) {
+        usage.insert(crate::resources::PODS_NAME.into(), i64::from(count));
+    }
+    PodSetAdmission { name: set.name, count, flavors, usage, nodes: Vec::new(), topology: None }
+}

@@ -1,0 +1,56 @@
+//! Everybody who waits is told why, when that changed.
+
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::event::{GangId, Millis};
+use crate::queue::{LineKey, WantIx};
+use crate::reason::Reason;
+
+/// When only numbers changed, this many gangs of a want are told, the first in their order. The
+/// others are told when it is their turn; whoever asks for one of them sees the new numbers.
+const NUMBERS_TOLD_MAX: usize = 64;
+
+impl Engine {
+    /// Notes whom the new certificate of a want concerns.
+    pub(super) fn tell_all_of(&mut self, want: WantIx) {
+        let Some(reason) = self.waiting.certificate(want).map(|certificate| &certificate.reason) else {
+            return;
+        };
+        let first = self.waiting.turns(want).next();
+        let told = first.and_then(|turn| self.gangs.get(&turn.id)?.told.as_ref());
+        let known = told.is_some_and(|told| told.same_kind(reason));
+        let most = if known { NUMBERS_TOLD_MAX } else { usize::MAX };
+        self.to_tell.extend(self.waiting.turns(want).take(most).map(|turn| turn.id.clone()));
+    }
+
+    pub(super) fn tell(&mut self, out: &mut Vec<Decision>) {
+        for id in std::mem::take(&mut self.to_tell) {
+            let Some(reason) = self.reason_now(&id) else { continue };
+            let Some(state) = self.gangs.get_mut(&id) else { continue };
+            if state.told.as_ref() != Some(&reason) {
+                state.told = Some(reason.clone());
+                out.push(Decision::Pending { gang: id, reason });
+            }
+        }
+    }
+
+    /// Why a gang waits now.
+    pub(crate) fn reason_now(&self, id: &GangId) -> Option<Reason> {
+        let state = self.gangs.get(id)?;
+        if let Some((_, want)) = self.waiting.stand(id) {
+            let line = self.waiting.line_of(want);
+            if let Some(head) = self.waiting.strict_head(line).filter(|head| head.id != *id)
+                && *line != LineKey::Admitted
+            {
+                return Some(Reason::BehindStrictHead { head: (head.namespace.clone(), head.name.clone()) });
+            }
+            return self.waiting.certificate(want).map(|certificate| certificate.reason.clone());
+        }
+        if state.held.is_some() || state.fact.is_none() {
+            return None;
+        }
+        // Not in a line: it is hindered, now or since the last decision; a pause that is over by
+        // then has had it look again.
+        self.hindrance(id, Millis::MIN)
+    }
+}

@@ -1,0 +1,5 @@
+//! Stories: a cluster as text, what happens as text, and what the engine decides as a picture.
+
+mod board;
+mod script;
+mod start;

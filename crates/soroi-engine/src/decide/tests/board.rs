@@ -1,0 +1,372 @@
+//! A small world around the engine: objects, the owner that creates pods, the API that binds them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::cluster::Occupant;
+use crate::decision::{Admission, Decision, Settings};
+use crate::engine::Engine;
+use crate::event::*;
+
+/// What answers the engine's decisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Auto {
+    /// Commits are confirmed, undos carried out.
+    pub(crate) commit: bool,
+    /// The owner creates the members of admitted gangs.
+    pub(crate) members: bool,
+    /// Bindings are accepted and seen.
+    pub(crate) bind: bool,
+}
+
+impl Auto {
+    pub(crate) const ALL: Self = Self { commit: true, members: true, bind: true };
+}
+
+/// The world.
+#[derive(Clone)]
+pub(crate) struct Board {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) now: Millis,
+    pub(crate) auto: Auto,
+    /// What is known of every object now, by kind and name.
+    pub(crate) facts: BTreeMap<String, Event>,
+    pub(crate) gangs: BTreeMap<Name, Gang>,
+    pub(crate) pods: BTreeMap<Name, Pod>,
+    pub(crate) plans: BTreeMap<GangId, Plan>,
+    /// What real pods of a gang ask beyond their template.
+    pub(crate) injected: BTreeMap<Name, BTreeMap<Name, Amount>>,
+    /// What was decided, and everything of it.
+    pub(crate) log: String,
+    pub(crate) decisions: Vec<Decision>,
+    /// Per gang, the number of its next member: names are not used twice.
+    pub(crate) created: BTreeMap<Name, u32>,
+}
+
+impl Board {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let mut board = Self {
+            engine: Engine::new(settings.clone()),
+            settings,
+            now: 0,
+            auto: Auto::ALL,
+            facts: BTreeMap::new(),
+            gangs: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            plans: BTreeMap::new(),
+            injected: BTreeMap::new(),
+            log: String::new(),
+            decisions: Vec::new(),
+            created: BTreeMap::new(),
+        };
+        board.tell("namespace ns", Event::Namespace { name: "ns".into(), labels: Labels::new() });
+        board
+    }
+
+    /// Tells the engine a fact, and remembers it for restarts.
+    pub(crate) fn tell(&mut self, key: impl Into<String>, event: Event) {
+        self.facts.insert(key.into(), event.clone());
+        self.engine.apply(event, self.now);
+    }
+
+    /// Tells the engine that an object is gone.
+    pub(crate) fn untell(&mut self, key: &str, event: Event) {
+        self.facts.remove(key);
+        self.engine.apply(event, self.now);
+    }
+
+    pub(crate) fn tell_gang(&mut self, gang: Gang) {
+        self.gangs.insert(gang.name.clone(), gang.clone());
+        self.tell(format!("gang {}", gang.name), Event::Gang(gang));
+    }
+
+    pub(crate) fn tell_pod(&mut self, pod: Pod) {
+        self.pods.insert(pod.name.clone(), pod.clone());
+        self.tell(format!("pod {}", pod.name), Event::Pod(pod));
+    }
+
+    pub(crate) fn remove_pod(&mut self, name: &str) {
+        if let Some(pod) = self.pods.remove(name) {
+            self.untell(&format!("pod {name}"), Event::PodGone(pod.uid));
+        }
+    }
+
+    pub(crate) fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut Pod)) {
+        let mut pod = self.pods.get(name).unwrap_or_else(|| panic!("no pod {name}")).clone();
+        change(&mut pod);
+        self.tell_pod(pod);
+    }
+
+    pub(crate) fn change_gang(&mut self, name: &str, change: impl FnOnce(&mut Gang)) {
+        let mut gang = self.gangs.get(name).unwrap_or_else(|| panic!("no gang {name}")).clone();
+        change(&mut gang);
+        self.tell_gang(gang);
+    }
+
+    /// A new engine that is told everything that is known, in this order of kinds.
+    pub(crate) fn restart(&mut self) {
+        self.engine = Engine::new(self.settings.clone());
+        for event in self.facts.values().cloned().collect::<Vec<_>>() {
+            self.engine.apply(event, self.now);
+        }
+        for plan in self.plans.values().cloned().collect::<Vec<_>>() {
+            self.engine.apply(Event::Plan(plan), self.now);
+        }
+    }
+
+    /// Decides, and answers as `auto` says, until nothing is decided any more.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1000 {
+            let decisions = self.engine.decide(self.now);
+            if let Err(violations) = self.engine.check(self.now) {
+                panic!("{}\nviolated: {violations:#?}", self.log);
+            }
+            if decisions.is_empty() {
+                return;
+            }
+            for decision in decisions {
+                self.note(&decision);
+                self.answer(&decision);
+                self.decisions.push(decision);
+            }
+        }
+        panic!("{}\nthe engine does not come to rest", self.log);
+    }
+
+    /// Lets time pass, stopping wherever the engine wants to be asked.
+    pub(crate) fn wait(&mut self, span: Millis) {
+        let end = self.now + span;
+        while let Some(next) = self.engine.next_wakeup().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.settle();
+        }
+        self.now = end;
+        self.settle();
+    }
+
+    fn gang_named(&self, id: &GangId) -> Name {
+        let gang = self.gangs.values().find(|gang| gang.id == *id);
+        gang.map_or_else(|| id.clone(), |gang| gang.name.clone())
+    }
+
+    fn note(&mut self, decision: &Decision) {
+        let line = match decision {
+            Decision::Admit(admission) => format!("admit {}", self.admission(admission)),
+            Decision::Place(admission) => format!("place {}", self.admission(admission)),
+            Decision::Bind { pod, node, .. } => format!("bind {pod} to {node}"),
+            Decision::Settled(id) => format!("settled {}", self.gang_named(id)),
+            Decision::Undo { gang, reason, started } => {
+                let when = if *started { " after its start" } else { "" };
+                format!("undo {}{when}: {reason:?}", self.gang_named(gang))
+            }
+            Decision::Pending { gang, reason } => format!("pending {}: {reason}", self.gang_named(gang)),
+        };
+        let _ = writeln!(self.log, "  {line}");
+    }
+
+    fn admission(&self, admission: &Admission) -> String {
+        let mut text = self.gang_named(&admission.gang).to_string();
+        for set in &admission.pod_sets {
+            let flavors: std::collections::BTreeSet<&Name> = set.flavors.values().collect();
+            let flavors: Vec<&str> = flavors.into_iter().map(|name| &**name).collect();
+            let _ = write!(text, "; {}x{}", set.name, set.count);
+            if !flavors.is_empty() {
+                let _ = write!(text, " [{}]", flavors.join("+"));
+            }
+            for (node, count) in &set.nodes {
+                let _ = write!(text, " {node}*{count}");
+            }
+        }
+        text
+    }
+
+    fn answer(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Admit(admission) | Decision::Place(admission) if self.auto.commit => {
+                self.commit(admission)
+            }
+            Decision::Bind { pod, node, .. } if self.auto.bind => {
+                self.engine.confirm(Outcome::Bound(pod.clone()), self.now);
+                let node = node.clone();
+                self.change_pod(&pod.clone(), |pod| (pod.node, pod.phase) = (Some(node), PodPhase::Running));
+            }
+            Decision::Settled(id) => {
+                if let Some(plan) = self.plans.get_mut(id) {
+                    plan.phase = PlanPhase::Settled;
+                }
+            }
+            Decision::Undo { gang, .. } => {
+                if let Some(plan) = self.plans.get_mut(gang) {
+                    plan.phase = PlanPhase::Undoing;
+                }
+                if self.auto.commit {
+                    self.carry_out_undo(&gang.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The admission is written down.
+    pub(crate) fn commit(&mut self, admission: &Admission) {
+        let id = admission.gang.clone();
+        let name = self.gang_named(&id);
+        let gang = self.gangs[&name].clone();
+        if matches!(admission.policy, Policy::Unified | Policy::AfterAdmission) {
+            let plan = Plan {
+                gang: id.clone(),
+                owners: gang.owners.clone(),
+                phase: PlanPhase::Committed,
+                admission: admission.clone(),
+                progressed_at: self.now,
+            };
+            self.plans.insert(id.clone(), plan);
+        }
+        if let Some(cluster_queue) = &admission.cluster_queue {
+            let sets = admission.pod_sets.iter();
+            let topology =
+                sets.clone().filter_map(|set| Some((set.name.clone(), set.topology.clone()?))).collect();
+            let admitted = Admitted {
+                cluster_queue: cluster_queue.clone(),
+                pod_sets: sets.map(|set| (set.name.clone(), set.count, set.flavors.clone())).collect(),
+                topology,
+            };
+            self.change_gang(&name, |gang| gang.admitted = Some(admitted));
+        }
+        self.engine.confirm(Outcome::Committed(id), self.now);
+        if self.auto.members {
+            self.create_members(&name, u32::MAX);
+        }
+    }
+
+    /// The owner is suspended: its pods are deleted, the template is restored, the plan removed.
+    pub(crate) fn carry_out_undo(&mut self, id: &GangId) {
+        let name = self.gang_named(id);
+        let owner = self.gangs.get(&name).map(|gang| gang.owners.clone()).unwrap_or_default();
+        let members: Vec<Name> = self
+            .pods
+            .values()
+            .filter(|pod| pod.owner.as_ref().is_some_and(|of| owner.contains(of)))
+            .map(|pod| pod.name.clone())
+            .collect();
+        members.iter().for_each(|pod| self.remove_pod(pod));
+        if self.gangs.contains_key(&name) {
+            self.change_gang(&name, |gang| gang.admitted = None);
+        }
+        self.engine.confirm(Outcome::Undone(id.clone()), self.now);
+        if self.plans.remove(id).is_some() {
+            self.engine.apply(Event::PlanGone(id.clone()), self.now);
+        }
+    }
+
+    /// The owner creates pods until each pod set has as many as it asks for, at most `most`.
+    pub(crate) fn create_members(&mut self, name: &str, most: u32) {
+        let gang = self.gangs[name].clone();
+        let admitted = gang.admitted.clone();
+        let mut left = most;
+        for set in &gang.pod_sets {
+            let mine = |pod: &&Pod| {
+                pod.owner.as_ref() == gang.owners.first()
+                    && pod.pod_set.as_ref() == Some(&set.name)
+                    && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
+                    && !pod.terminating
+            };
+            let there = self.pods.values().filter(mine).count();
+            for _ in there..set.count as usize {
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
+                let mut shape = (*set.shape).clone();
+                for (resource, more) in self.injected.get(name).into_iter().flatten() {
+                    *shape.requests.entry(resource.clone()).or_default() += more;
+                }
+                let flavors = admitted.iter().flat_map(|a| &a.pod_sets).filter(|s| s.0 == set.name);
+                for flavor in flavors.flat_map(|s| s.2.values()) {
+                    if let Some(Event::Flavor(flavor)) = self.facts.get(&format!("flavor {flavor}")) {
+                        shape.node_selector.extend(flavor.node_labels.clone());
+                    }
+                }
+                let free = |n: &u32| !self.pods.contains_key(&*member_name(&gang, &set.name, *n));
+                let number = self.created.get(name).copied().unwrap_or(0);
+                let number = (number..).find(free).expect("there are numbers enough");
+                self.created.insert(name.into(), number + 1);
+                let pod_name = member_name(&gang, &set.name, number);
+                self.tell_pod(Pod {
+                    uid: pod_name.clone(),
+                    namespace: gang.namespace.clone(),
+                    name: pod_name,
+                    node: None,
+                    shape: Arc::new(shape),
+                    owner: gang.owners.first().cloned(),
+                    pod_set: Some(set.name.clone()),
+                    index: None,
+                    phase: PodPhase::Pending,
+                    terminating: false,
+                    bindable: true,
+                });
+            }
+        }
+    }
+
+    /// The picture: each node with what takes it, each gang with how it is.
+    pub(crate) fn draw(&self) -> String {
+        let mut picture = String::new();
+        for event in self.facts.values() {
+            let Event::Node(node) = event else { continue };
+            let mut who: Vec<String> = Vec::new();
+            for pod in self.pods.values().filter(|pod| pod.occupies() == Some(&node.name)) {
+                who.push(pod.name.to_string());
+            }
+            for (id, state) in &self.engine.gangs {
+                let Some(held) = &state.held else { continue };
+                let name = self.gang_named(id);
+                let here = held.seats().filter(|(at, _)| {
+                    self.engine.cluster.node_of(&super::super::gather::occupant(id, *at)) == Some(&node.name)
+                });
+                who.extend(here.map(|_| format!("({name})")));
+            }
+            let flags = match (node.ready, node.unschedulable) {
+                (false, _) => " not ready",
+                (_, true) => " cordoned",
+                _ => "",
+            };
+            let _ = writeln!(picture, "  {}{flags}: {}", node.name, who.join(" "));
+        }
+        for gang in self.gangs.values() {
+            let line = match self.engine.gangs.get(&gang.id).and_then(|state| state.held.as_ref()) {
+                Some(held) => {
+                    let phase = format!("{:?}", held.phase).to_lowercase();
+                    let phase = phase.split(['(', ' ']).next().unwrap_or_default().to_owned();
+                    format!("{phase}, {} running", held.running_or_done())
+                }
+                None => match self.engine.reason(&gang.id) {
+                    Some(reason) => format!("pending: {reason}"),
+                    None => "unknown".to_owned(),
+                },
+            };
+            let _ = writeln!(picture, "  {}: {line}", gang.name);
+        }
+        picture
+    }
+
+    /// Whether a pod is charged to a node.
+    #[allow(dead_code, reason = "used by some of the stories")]
+    pub(crate) fn charged(&self, pod: &str) -> Option<&Name> {
+        self.engine.cluster.node_of(&Occupant::Pod(pod.into()))
+    }
+}
+
+fn member_name(gang: &Gang, set: &str, number: u32) -> Name {
+    if gang.pod_sets.len() == 1 {
+        format!("{}-{number}", gang.name).into()
+    } else {
+        format!("{}-{set}-{number}", gang.name).into()
+    }
+}

@@ -1,0 +1,237 @@
+//! What does a gang wait for, and may it be decided at all?
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::gang::{GangState, binds};
+use crate::engine::Engine;
+use crate::event::{
+    Gang, GangId, LocalQueue, Millis, Name, Policy, QueueingStrategy, Readiness, Shape, StopPolicy,
+    TopologyRequest,
+};
+use crate::fit::selects;
+use crate::place::PlaceRequest;
+use crate::queue::{LineKey, Turn};
+use crate::quota::kueue;
+use crate::reason::{QueueInactive, QueueProblem, Reason};
+
+/// What gangs wait for. Gangs of one line with equal values share certificates, so it holds all
+/// that the answer depends on, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wanted {
+    /// To start.
+    Start(Arc<Start>),
+    /// Places, for a gang that holds quota already.
+    Places(Arc<PlaceRequest>),
+}
+
+/// A gang that wants to start.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Start {
+    pub(crate) policy: Policy,
+    pub(crate) cluster_queue: Option<Name>,
+    pub(crate) volcano_queue: Option<Name>,
+    pub(crate) sets: Vec<StartSet>,
+    /// How many members must start together, over all sets.
+    pub(crate) min_members: u32,
+    /// It still holds quota of an earlier admission, which makes its answer its own.
+    pub(crate) lingering: Option<GangId>,
+}
+
+/// One pod set of a gang that wants to start.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StartSet {
+    pub(crate) name: Name,
+    pub(crate) count: u32,
+    /// What is charged to quota.
+    pub(crate) shape: Arc<Shape>,
+    /// What is placed: the shape as it was learnt, if it was.
+    pub(crate) placed: Arc<Shape>,
+    pub(crate) topology: TopologyRequest,
+}
+
+/// Where a gang that holds nothing stands.
+enum Standing {
+    /// In this line.
+    Waits(LineKey, QueueingStrategy, Start),
+    /// It may not be decided, for this reason, until something changes or this time comes.
+    Hindered(Reason, Option<Millis>),
+}
+
+impl Engine {
+    /// Puts a gang that holds nothing where it belongs. Returns when to look again.
+    pub(super) fn stand(&mut self, id: &GangId, now: Millis) -> Option<Millis> {
+        self.to_tell.insert(id.clone());
+        let state = self.gangs.get_mut(id)?;
+        let Some(fact) = &state.fact else {
+            self.waiting.leave(id);
+            return None;
+        };
+        let turn = Turn::of(fact);
+        match self.standing(id, now) {
+            Standing::Waits(line, strategy, start) => {
+                self.to_tell.extend(self.waiting.strict_head(&line).map(|head| head.id.clone()));
+                self.waiting.join(line, strategy, turn, Wanted::Start(Arc::new(start)));
+                None
+            }
+            Standing::Hindered(_, until) => {
+                self.waiting.leave(id);
+                until
+            }
+        }
+    }
+
+    /// Why a gang that holds nothing may not be decided; `None` if it may.
+    pub(super) fn hindrance(&self, id: &GangId, now: Millis) -> Option<Reason> {
+        match self.standing(id, now) {
+            Standing::Waits(..) => None,
+            Standing::Hindered(reason, _) => Some(reason),
+        }
+    }
+
+    /// What is wrong is asked in the order in which its user should know: switched off, no way to
+    /// quota, not ready, not possible, too early.
+    fn standing(&self, id: &GangId, now: Millis) -> Standing {
+        let state = &self.gangs[id];
+        let fact = state.fact.as_ref().expect("a gang that stands has its objects");
+        if let Readiness::Off(off) = &fact.readiness {
+            return Standing::Hindered(Reason::Off(off.clone()), None);
+        }
+        let queue = match self.cluster_queue_of(fact) {
+            Ok(queue) => queue,
+            Err(reason) => return Standing::Hindered(reason, None),
+        };
+        if let Readiness::NotYet(missing) = &fact.readiness {
+            return Standing::Hindered(Reason::NotYet(missing.clone()), None);
+        }
+        let policy = self.policy_of(fact);
+        if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| binds(policy)) {
+            return Standing::Hindered(Reason::ForeignScheduler { scheduler, policy }, None);
+        }
+        if state.not_before > now {
+            return Standing::Hindered(
+                Reason::BackingOff { until: state.not_before },
+                Some(state.not_before),
+            );
+        }
+        let strategy = queue.map_or(QueueingStrategy::BestEffortFifo, |queue| queue.strategy);
+        let start = self.start(id, state, fact, policy, queue.map(|queue| queue.name.clone()));
+        let line = match (&start.cluster_queue, &start.volcano_queue) {
+            (Some(queue), _) => LineKey::ClusterQueue(queue.clone()),
+            (None, Some(queue)) => LineKey::VolcanoQueue(queue.clone()),
+            (None, None) => LineKey::Free,
+        };
+        Standing::Waits(line, strategy, start)
+    }
+
+    fn start(
+        &self,
+        id: &GangId,
+        state: &GangState,
+        fact: &Gang,
+        policy: Policy,
+        cluster_queue: Option<Name>,
+    ) -> Start {
+        let set = |set: &crate::event::PodSet| StartSet {
+            name: set.name.clone(),
+            count: set.count,
+            shape: set.shape.clone(),
+            placed: state.learnt.get(&set.name).unwrap_or(&set.shape).clone(),
+            topology: set.topology.clone(),
+        };
+        Start {
+            policy,
+            cluster_queue,
+            volcano_queue: fact.volcano_queue.clone(),
+            sets: fact.pod_sets.iter().map(set).collect(),
+            min_members: state.minimum().unwrap_or(0),
+            lingering: state.lingering.as_ref().map(|_| id.clone()),
+        }
+    }
+
+    /// The policy under which a gang is decided: its kind's, its queue's, or the configured one.
+    /// Pods without a queue name Soroi as their scheduler, so somebody must bind them: policies
+    /// that leave that to another scheduler do not apply to them.
+    pub(super) fn policy_of(&self, fact: &Gang) -> Policy {
+        if let Some(imposed) = fact.policy {
+            return imposed;
+        }
+        let queue = self.local_queue_of(fact).and_then(|door| self.quotas.kueue.queue(&door.cluster_queue));
+        let policy = queue.and_then(|queue| queue.placement).unwrap_or(self.settings.placement);
+        if fact.local_queue.is_none() && !binds(policy) { Policy::Unified } else { policy }
+    }
+
+    pub(super) fn local_queue_of(&self, fact: &Gang) -> Option<&LocalQueue> {
+        self.world.local_queues.get(&(fact.namespace.clone(), fact.local_queue.clone()?))
+    }
+
+    /// The ClusterQueue that pays for a gang; `None` if it needs none.
+    fn cluster_queue_of(&self, fact: &Gang) -> Result<Option<&crate::event::ClusterQueue>, Reason> {
+        let Some(name) = &fact.local_queue else { return Ok(None) };
+        let problem = |problem| Err(Reason::Queue(problem));
+        let Some(door) = self.local_queue_of(fact) else {
+            return problem(QueueProblem::LocalQueueMissing(name.clone()));
+        };
+        if door.stop != StopPolicy::None {
+            return problem(QueueProblem::LocalQueueStopped(name.clone()));
+        }
+        let Some(queue) = self.quotas.kueue.queue(&door.cluster_queue) else {
+            return problem(QueueProblem::ClusterQueueMissing(door.cluster_queue.clone()));
+        };
+        if let Some(why) = self.inactive.get(&queue.name) {
+            return problem(QueueProblem::ClusterQueueInactive(queue.name.clone(), why.clone()));
+        }
+        let labels = self.world.namespaces.get(&fact.namespace);
+        match (&queue.namespace_selector, labels) {
+            (Some(selector), Some(labels)) if selects(selector, labels) => Ok(Some(queue)),
+            // A namespace that is not known yet may have any labels; the one that selects all
+            // needs none.
+            (Some(selector), None) if selector.is_empty() => Ok(Some(queue)),
+            _ => Err(Reason::NamespaceMismatch),
+        }
+    }
+
+    /// The ClusterQueues that cannot admit, and why.
+    pub(super) fn inactive_cluster_queues(&self) -> std::collections::BTreeMap<Name, QueueInactive> {
+        let tree = &self.quotas.kueue;
+        let named = |queue: &crate::event::ClusterQueue| {
+            self.why_inactive(tree, queue).map(|why| (queue.name.clone(), why))
+        };
+        tree.queues().filter_map(named).collect()
+    }
+
+    /// In Kueue's order (0.18, `clusterqueue.inactiveReason`): terminating, stopped, flavors,
+    /// checks, topologies; cycles of cohorts last.
+    fn why_inactive(&self, tree: &kueue::Tree, queue: &crate::event::ClusterQueue) -> Option<QueueInactive> {
+        if queue.inactive == Some(QueueInactive::Terminating) {
+            return queue.inactive.clone();
+        }
+        if queue.stop != StopPolicy::None {
+            return Some(QueueInactive::Stopped);
+        }
+        let flavors = || queue.groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.flavor);
+        let missing: Vec<Name> =
+            flavors().filter(|name| !self.world.flavors.contains_key(*name)).cloned().collect();
+        if !missing.is_empty() {
+            return Some(QueueInactive::FlavorNotFound(missing));
+        }
+        if queue.inactive.is_some() {
+            return queue.inactive.clone();
+        }
+        let topologies = flavors().filter_map(|name| self.world.flavors.get(name)?.topology.as_ref());
+        if let Some(name) = topologies.into_iter().find(|name| !self.world.topologies.contains_key(*name)) {
+            return Some(QueueInactive::TopologyNotFound(name.clone()));
+        }
+        tree.cycle(&queue.name).map(QueueInactive::CohortCycle)
+    }
+
+    /// The volcano priority of a line, for the order of heads: larger first.
+    pub(super) fn line_priority(&self, line: &LineKey) -> Reverse<i32> {
+        match line {
+            LineKey::VolcanoQueue(name) => {
+                Reverse(self.quotas.volcano.queue(name).map_or(0, |queue| queue.priority))
+            }
+            _ => Reverse(0),
+        }
+    }
+}
