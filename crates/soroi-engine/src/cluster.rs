@@ -9,6 +9,7 @@
 //! `topology` catch up when they are asked: a change costs nothing for questions nobody asks.
 
 mod changes;
+mod look;
 mod needs;
 mod ranks;
 
@@ -107,6 +108,8 @@ pub struct Cluster {
     /// speak of them by number.
     left: Vec<NodeIx>,
     changes: ChangeLog,
+    /// Of the changes, those that may have made room and were not only tried out.
+    gains: ChangeLog,
     topologies: Topologies,
 }
 
@@ -150,13 +153,17 @@ impl Cluster {
     /// Takes in a Topology: node label keys, coarsest first.
     pub fn upsert_topology(&mut self, name: &Name, levels: &[Name]) {
         if self.topologies.upsert(name, levels, &self.nodes) {
+            self.versions += 1;
             self.changes.forget_all();
+            self.gains.forget_all();
         }
     }
 
     /// The Topology is gone; nothing fits into it any more.
     pub fn remove_topology(&mut self, name: &Name) {
         self.topologies.remove(name);
+        self.versions += 1;
+        self.changes.forget_all();
     }
 
     /// The node, if it is known now.
@@ -182,17 +189,18 @@ impl Cluster {
             return;
         }
         let before = self.seat(&occupant, Some(Charge { node: ix, need }));
+        if let Some(old) = &before {
+            self.gains.push(old.node);
+        }
         self.remember(|| Undo::Occupant { occupant, before });
     }
 
     /// Gives back what the occupant was charged for. Says whether it was charged at all.
     pub fn uncharge(&mut self, occupant: &Occupant) -> bool {
-        let before = self.seat(occupant, None);
-        let was_there = before.is_some();
-        if was_there {
-            self.remember(|| Undo::Occupant { occupant: occupant.clone(), before });
-        }
-        was_there
+        let Some(old) = self.seat(occupant, None) else { return false };
+        self.gains.push(old.node);
+        self.remember(|| Undo::Occupant { occupant: occupant.clone(), before: Some(old) });
+        true
     }
 
     /// The node that the occupant is charged to.
@@ -251,6 +259,16 @@ impl Cluster {
         found
     }
 
+    /// All nodes with all that is known of them, in a form that can be compared.
+    #[cfg(test)]
+    fn nodes_by_name(&self) -> Vec<String> {
+        let slot = |ix: &NodeIx| {
+            let slot = self.slot_of(*ix);
+            format!("{} {:?} {:?} {} {}", slot.name, slot.facts, slot.space, slot.charges, slot.barred)
+        };
+        self.by_name.values().map(slot).collect()
+    }
+
     // --- for `place` ---------------------------------------------------------------------------
 
     /// Takes space for `count` nameless pods until the savepoint is rolled back.
@@ -273,6 +291,18 @@ impl Cluster {
 
     pub(crate) fn need(&mut self, ask: &Ask) -> Arc<Need> {
         self.needs.of_ask(ask, &mut self.names)
+    }
+
+    pub(crate) fn gains_position(&mut self) -> u64 {
+        self.gains.read_all()
+    }
+
+    /// Nodes that may have gained room, each once; `None`: too long ago to tell.
+    pub(crate) fn gained_nodes(&self, position: u64) -> Option<Vec<NodeIx>> {
+        let mut nodes = self.gains.since(position)?.to_vec();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Some(nodes)
     }
 
     /// Grows with every change of a node or topology, tries included.
@@ -412,6 +442,7 @@ impl Cluster {
             self.topologies.node_changed(ix, slot.facts.as_ref());
         }
         self.changes.push(ix);
+        self.gains.push(ix);
     }
 
     fn release_if_empty(&mut self, ix: NodeIx) {

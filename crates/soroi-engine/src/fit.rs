@@ -124,3 +124,6 @@ fn field_holds(field: &Expression, node_name: &Name) -> bool {
 fn unschedulable_taint() -> Taint {
     Taint { key: UNSCHEDULABLE_TAINT.into(), value: "".into(), effect: TaintEffect::NoSchedule }
 }
+
+#[cfg(test)]
+mod tests;

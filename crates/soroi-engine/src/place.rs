@@ -14,6 +14,7 @@ mod model;
 mod part;
 mod problem;
 mod search;
+mod shortage;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::event::{Name, TopologyRequest};
 use crate::fit::Ask;
 use crate::reason::PlaceProblem;
 use part::Part;
+pub use shortage::{Gains, Shortage};
 
 /// Nodes and how many pods go there, in no particular order.
 type Taken = Vec<(NodeIx, u32)>;
@@ -63,6 +65,16 @@ pub struct PodSetRequest {
     /// name where that is the last level) with exactly these counts, whatever `request` and `count` say; for
     /// assignments that were decided elsewhere or before, and whose nodes are not known.
     pub pinned: Vec<TopologyDomain>,
+}
+
+impl PodSetRequest {
+    /// How many pods are to be placed: its count, or what its pinned domains add up to.
+    fn asked(&self) -> u32 {
+        match self.pinned.is_empty() {
+            true => self.count,
+            false => self.pinned.iter().fold(0, |sum, domain| domain.count.saturating_add(sum)),
+        }
+    }
 }
 
 /// Places for the pods of a request.

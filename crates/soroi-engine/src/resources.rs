@@ -139,6 +139,16 @@ impl Space {
         fit
     }
 
+    /// How many such pods would fit if nothing else were there.
+    pub fn fit_count_if_empty(&self, requests: &Requests) -> u32 {
+        let most = |(resource, amount): (ResourceIx, Amount)| {
+            let at = self.entries.binary_search_by_key(&resource, |e| e.resource);
+            at.map_or(0, |at| self.entries[at].allocatable.max(0) / amount)
+        };
+        let most = requests.iter().map(most).min().unwrap_or(0);
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
     /// The resources of which not even one such pod finds enough, in order.
     pub fn short<'a>(&'a self, requests: &'a Requests) -> impl Iterator<Item = ResourceIx> + 'a {
         requests
@@ -190,3 +200,6 @@ fn clamp(amount: i128) -> Amount {
     let within = amount.clamp(i128::from(Amount::MIN), i128::from(Amount::MAX));
     Amount::try_from(within).expect("just clamped")
 }
+
+#[cfg(test)]
+mod tests;

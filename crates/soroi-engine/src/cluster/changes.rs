@@ -45,19 +45,20 @@ impl ChangeLog {
         self.pushed
     }
 
-    pub(crate) fn end(&self) -> u64 {
-        self.base + self.entries.len() as u64
+    /// The position after the last change, for somebody who knows everything up to now.
+    pub(crate) fn read_all(&mut self) -> u64 {
+        self.read_up_to = self.end();
+        self.end()
     }
 
-    /// What changed from this position on; `None` if that is not known any more.
+    /// What changed from this position on; `None` if that is not known any more. Whoever reads
+    /// goes on from [`Self::read_all`].
     pub(crate) fn since(&self, position: u64) -> Option<&[NodeIx]> {
         let skip = usize::try_from(position.checked_sub(self.base)?).ok()?;
         self.entries.get(skip..)
     }
 
-    /// As [`Self::since`], for somebody who will not ask for these again.
-    pub(crate) fn read(&mut self, position: u64) -> Option<&[NodeIx]> {
-        self.read_up_to = self.end();
-        self.since(position)
+    fn end(&self) -> u64 {
+        self.base + self.entries.len() as u64
     }
 }

@@ -73,10 +73,7 @@ impl Part {
             bound: pod_set.bound.iter().filter_map(|(node, _)| cluster.node_ix(node)).collect(),
             need: cluster.need(&pod_set.ask),
             topology: pod_set.topology.clone(),
-            count: match pod_set.pinned.is_empty() {
-                true => pod_set.count,
-                false => pod_set.pinned.iter().fold(0u32, |sum, domain| sum.saturating_add(domain.count)),
-            },
+            count: pod_set.asked(),
             passing: false,
             group: pod_set.group.clone(),
         }

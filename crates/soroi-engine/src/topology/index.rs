@@ -105,9 +105,9 @@ impl FitIndex {
         changes: &mut ChangeLog,
         names: &ResourceNames,
     ) {
-        let end = changes.end();
+        let end = changes.read_all();
         let news = match self.synced {
-            Some(synced) if self.generation == tree.generation => changes.read(synced),
+            Some(synced) if self.generation == tree.generation => changes.since(synced),
             _ => None,
         };
         match news {

@@ -1,0 +1,28 @@
+//! Reading the cluster as a whole: for questions that are asked seldom.
+
+use super::{Cluster, Occupant};
+use crate::event::{Name, Node};
+use crate::resources::Space;
+
+impl Cluster {
+    /// All nodes known now with the room on them, in name order.
+    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = (&Node, &Space)> {
+        let slots = self.by_name.values().map(|ix| self.slot_of(*ix));
+        slots.filter_map(|slot| Some((slot.facts.as_ref()?, &slot.space)))
+    }
+
+    /// Changes whenever facts of a node or topology do; not with what is charged.
+    pub(crate) fn facts_version(&self) -> u64 {
+        self.versions
+    }
+
+    /// The levels of a Topology, coarsest first; none if it is not there.
+    pub(crate) fn levels(&self, topology: &Name) -> Option<&[Name]> {
+        self.topologies.tree(Some(topology)).map(|tree| tree.levels())
+    }
+
+    /// Everybody who is charged, in order.
+    pub(crate) fn occupants(&self) -> impl Iterator<Item = &Occupant> {
+        self.occupants.keys()
+    }
+}
