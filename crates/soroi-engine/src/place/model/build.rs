@@ -73,7 +73,10 @@ impl Model {
         let lead = bundle.parts[0];
         let Some(tree) = cluster.topologies().tree(parts[lead].topology.as_ref()) else { return };
         let nodes_of = |region: &Region| -> Vec<usize> {
-            number.iter().filter(|(node, _)| contains(tree, region, **node)).map(|(_, at)| *at).collect()
+            let within = number.iter().filter(|(node, _)| contains(tree, region, **node));
+            let mut nodes: Vec<usize> = within.map(|(_, at)| *at).collect();
+            nodes.sort_unstable();
+            nodes
         };
         if let [Region::Pinned(pins)] = &sights[lead].regions[..] {
             for (region, count) in pins {
@@ -186,9 +189,14 @@ fn representatives(
     }
     let pods: u64 = parts.iter().map(|part| u64::from(part.count)).sum();
     let per_kind = usize::try_from(pods).unwrap_or(usize::MAX);
-    let mut nodes = Vec::new();
-    for (kind, mut equal) in kinds.into_values().enumerate() {
+    let mut kinds: Vec<Vec<NodeIx>> = kinds.into_values().collect();
+    for equal in &mut kinds {
         equal.sort_unstable_by_key(|node| cluster.slot_of(*node).rank);
+    }
+    // Numbers of nodes and domains tell who came first; names decide instead.
+    kinds.sort_unstable_by_key(|equal| cluster.slot_of(equal[0]).rank);
+    let mut nodes = Vec::new();
+    for (kind, equal) in kinds.into_iter().enumerate() {
         nodes.extend(equal.into_iter().take(per_kind).map(|node| (node, kind)));
     }
     nodes.sort_unstable_by_key(|(node, _)| cluster.slot_of(*node).rank);
