@@ -1,0 +1,181 @@
+//! Jobs with a queue: created suspended, and with settings that can be carried out.
+//!
+//! The rules are those of Kueue's Job webhook (0.18, `pkg/controller/jobs/job`). A Job without the
+//! queue-name label is none of our business.
+
+use serde_json::{Value, json};
+use soroi_api::labels::{kubernetes, kueue as keys};
+
+use crate::field::Findings;
+use crate::json::{annotation, items, label, text};
+use crate::syntax::{LABEL_KEY_WORDS, SUBDOMAIN_WORDS, is_label_key, is_subdomain};
+
+/// Kinds that get a Workload of their own: what they create is paid for by them.
+const MANAGED_KINDS: [(&str, &str); 3] =
+    [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")];
+
+/// Suspends a managed Job that is created running: it starts when it is admitted.
+pub(crate) fn default(job: &Value) -> Option<Value> {
+    if !is_managed(job) || job["spec"]["suspend"] == true || !job["spec"].is_object() {
+        return None;
+    }
+    let mut job = job.clone();
+    job["spec"]["suspend"] = true.into();
+    Some(job)
+}
+
+/// It has a queue, runs under Kubernetes' own controller, and no owner of it is managed instead.
+fn is_managed(job: &Value) -> bool {
+    let own_controller = match text(&job["spec"]["managedBy"]) {
+        None => true,
+        Some(controller) => controller == kubernetes::JOB_CONTROLLER,
+    };
+    label(job, keys::QUEUE_NAME).is_some() && own_controller && !has_managed_owner(job)
+}
+
+fn has_managed_owner(job: &Value) -> bool {
+    items(&job["metadata"]["ownerReferences"]).iter().filter(|owner| owner["controller"] == true).any(
+        |owner| {
+            let api_version = owner["apiVersion"].as_str().unwrap_or_default();
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            MANAGED_KINDS.iter().any(|(managed, kind)| group == *managed && owner["kind"] == *kind)
+        },
+    )
+}
+
+pub(crate) fn state(job: &Value, findings: &mut Findings) {
+    if is_managed(job) {
+        labels(job, findings);
+        min_parallelism(job, findings);
+        topology(&job["spec"]["template"], findings);
+    }
+}
+
+pub(crate) fn change(new: &Value, old: &Value, findings: &mut Findings) {
+    let running = new["spec"]["suspend"] != true;
+    if running && (is_managed(new) || is_managed(old)) {
+        queue_is_kept(new, old, findings);
+        parallelism_is_kept(new, old, findings);
+    }
+}
+
+fn label_path(key: &str) -> String {
+    format!("metadata.labels[{key}]")
+}
+
+/// Quota is held in the queue that the Job was admitted through. Suspending it first, or in the
+/// same request, gives the quota back.
+fn queue_is_kept(new: &Value, old: &Value, findings: &mut Findings) {
+    for key in [keys::QUEUE_NAME, keys::PREBUILT_WORKLOAD_NAME] {
+        if label(new, key) != label(old, key) {
+            findings.forbidden(label_path(key), "is immutable while the job is not suspended");
+        }
+    }
+}
+
+fn labels(job: &Value, findings: &mut Findings) {
+    for key in [keys::QUEUE_NAME, keys::PRIORITY_CLASS, keys::PREBUILT_WORKLOAD_NAME] {
+        if let Some(name) = label(job, key).filter(|name| !is_subdomain(name)) {
+            findings.invalid(label_path(key), &name.into(), SUBDOMAIN_WORDS);
+        }
+    }
+    if let Some(seconds) = label(job, keys::MAX_EXEC_TIME_SECONDS)
+        && seconds.parse::<i32>().map_or(true, |seconds| seconds < 1)
+    {
+        let field = label_path(keys::MAX_EXEC_TIME_SECONDS);
+        findings.invalid(field, &seconds.into(), "must be a number of seconds of at least 1");
+    }
+}
+
+fn parallelism(job: &Value) -> i64 {
+    job["spec"]["parallelism"].as_i64().unwrap_or(1)
+}
+
+fn min_parallelism(job: &Value, findings: &mut Findings) {
+    let Some(minimum) = annotation(job, keys::JOB_MIN_PARALLELISM) else { return };
+    let most = parallelism(job) - 1;
+    if !minimum.parse::<i64>().is_ok_and(|minimum| (1..=most).contains(&minimum)) {
+        let field = format!("metadata.annotations[{}]", keys::JOB_MIN_PARALLELISM);
+        let words = if most < 1 {
+            "needs a parallelism of at least 2".to_owned()
+        } else {
+            format!("must be a number from 1 to {most}, less than the parallelism")
+        };
+        findings.invalid(field, &minimum.into(), words);
+    }
+}
+
+/// A Job that may run with fewer pods was given a number of them; it is not the user's while it runs.
+fn parallelism_is_kept(new: &Value, old: &Value, findings: &mut Findings) {
+    let partial = annotation(old, keys::JOB_MIN_PARALLELISM).is_some();
+    // The release itself sets both in one request: there the job was suspended before.
+    let ran = old["spec"]["suspend"] != true;
+    if partial && ran && parallelism(new) != parallelism(old) {
+        findings.forbidden(
+            "spec.parallelism",
+            format!("is immutable while the job is not suspended and has {}", keys::JOB_MIN_PARALLELISM),
+        );
+    }
+}
+
+fn annotation_path(key: &str) -> String {
+    format!("spec.template.metadata.annotations[{key}]")
+}
+
+/// Where the pods must be relative to each other: one wish, spelt so that it can mean something.
+fn topology(template: &Value, findings: &mut Findings) {
+    let get = |key| annotation(template, key);
+    let wishes = [
+        keys::PODSET_REQUIRED_TOPOLOGY,
+        keys::PODSET_PREFERRED_TOPOLOGY,
+        keys::PODSET_UNCONSTRAINED_TOPOLOGY,
+    ];
+    let made: Vec<&str> = wishes.into_iter().filter(|key| get(key).is_some()).collect();
+    if let [first, second, ..] = made.as_slice() {
+        findings.forbidden(annotation_path(second), format!("must not be used together with {first}"));
+    }
+    for key in [
+        keys::PODSET_REQUIRED_TOPOLOGY,
+        keys::PODSET_PREFERRED_TOPOLOGY,
+        keys::PODSET_SLICE_REQUIRED_TOPOLOGY,
+    ] {
+        if let Some(level) = get(key).filter(|level| !is_label_key(level)) {
+            findings.invalid(annotation_path(key), &level.into(), LABEL_KEY_WORDS);
+        }
+    }
+    let anywhere = keys::PODSET_UNCONSTRAINED_TOPOLOGY;
+    if let Some(word) = get(anywhere).filter(|word| !matches!(*word, "true" | "false")) {
+        findings.not_supported(annotation_path(anywhere), &word.into(), &["true", "false"]);
+    }
+    slices(template, findings);
+    let group = keys::PODSET_GROUP_NAME;
+    if let Some(name) = get(group) {
+        findings.invalid(
+            annotation_path(group),
+            &name.into(),
+            "a group has exactly 2 pod sets, and a Job has 1",
+        );
+    }
+}
+
+fn slices(template: &Value, findings: &mut Findings) {
+    let (level, size) = (keys::PODSET_SLICE_REQUIRED_TOPOLOGY, keys::PODSET_SLICE_SIZE);
+    match (annotation(template, level), annotation(template, size)) {
+        (Some(_), None) => findings.required(annotation_path(size), format!("must be given with {level}")),
+        (None, Some(_)) => {
+            findings.forbidden(annotation_path(size), format!("must not be given without {level}"))
+        }
+        (Some(_), Some(pods)) if !pods.parse::<i32>().is_ok_and(|pods| pods >= 1) => {
+            findings.invalid(annotation_path(size), &json!(pods), "must be a number of pods of at least 1");
+        }
+        _ => {}
+    }
+    for key in [level, keys::PODSET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS] {
+        if annotation(template, key).is_some() {
+            findings.warn(format!("{}: slices are not supported; the job will wait", annotation_path(key)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

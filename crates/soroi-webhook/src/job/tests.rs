@@ -1,0 +1,197 @@
+//! Jobs: a table of requests and answers.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::tests::{picture, review};
+use crate::{Operation, Review, admit};
+
+fn job(labels: Value, annotations: Value, spec: Value) -> Value {
+    json!({"metadata": {"name": "train", "labels": labels, "annotations": annotations}, "spec": spec})
+}
+
+fn queued(spec: Value) -> Value {
+    job(json!({"kueue.x-k8s.io/queue-name": "team-a"}), json!({}), spec)
+}
+
+fn created(job: &Value) -> String {
+    picture(admit(&Review { object: Some(job), ..review(Operation::Create, "batch", "Job") }))
+}
+
+fn updated(old: &Value, new: &Value) -> String {
+    let request = review(Operation::Update, "batch", "Job");
+    picture(admit(&Review { object: Some(new), old_object: Some(old), ..request }))
+}
+
+#[test]
+fn managed_jobs_are_created_suspended() {
+    let owned = |api_version: &str, kind: &str, controller: bool| {
+        let mut job = queued(json!({}));
+        job["metadata"]["ownerReferences"] = json!([{"apiVersion": api_version, "kind": kind, "name": "o", "uid": "u", "controller": controller}]);
+        job
+    };
+    for (job, suspended) in [
+        (queued(json!({})), true),
+        (queued(json!({"suspend": false})), true),
+        (queued(json!({"managedBy": "kubernetes.io/job-controller"})), true),
+        (owned("batch/v1", "CronJob", true), true),
+        (owned("batch/v1", "Job", false), true),
+        (queued(json!({"suspend": true})), false),
+        (queued(json!({"managedBy": "kueue.x-k8s.io/multikueue"})), false),
+        (owned("batch/v1", "Job", true), false),
+        (owned("scheduling.volcano.sh/v1beta1", "PodGroup", true), false),
+        (job(json!({}), json!({}), json!({})), false),
+        (job(json!({"kueue.x-k8s.io/queue-name": ""}), json!({}), json!({})), false),
+    ] {
+        let expected = if suspended { "completed\n" } else { "as it is\n" };
+        assert_eq!(created(&job), expected, "{job}");
+    }
+}
+
+#[test]
+fn a_running_job_keeps_its_queue() {
+    let in_queue = |queue: &str, suspend: bool| {
+        job(json!({"kueue.x-k8s.io/queue-name": queue}), json!({}), json!({"suspend": suspend}))
+    };
+    let without = job(json!({}), json!({}), json!({"suspend": false}));
+    let mut board = updated(&in_queue("a", true), &in_queue("b", true));
+    board += &updated(&in_queue("a", false), &in_queue("b", true));
+    board += &updated(&in_queue("a", false), &in_queue("b", false));
+    board += &updated(&in_queue("a", false), &without);
+    board += &updated(&without, &in_queue("a", false));
+    board += &updated(&in_queue("a", true), &in_queue("a", false));
+    expect![[r#"
+        as it is
+        as it is
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/queue-name]: Forbidden: is immutable while the job is not suspended
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/queue-name]: Forbidden: is immutable while the job is not suspended
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/queue-name]: Forbidden: is immutable while the job is not suspended
+        as it is
+    "#]].assert_eq(&board);
+}
+
+#[test]
+fn labels_and_annotations_must_mean_something() {
+    let labelled = |key: &str, value: &str| {
+        job(json!({"kueue.x-k8s.io/queue-name": "a", key: value}), json!({}), json!({"suspend": true}))
+    };
+    let minimum = |minimum: &str, parallelism: i32| {
+        job(
+            json!({"kueue.x-k8s.io/queue-name": "a"}),
+            json!({"kueue.x-k8s.io/job-min-parallelism": minimum}),
+            json!({"suspend": true, "parallelism": parallelism}),
+        )
+    };
+    let mut board = String::new();
+    for job in [
+        labelled("kueue.x-k8s.io/queue-name", "Team_A"),
+        labelled("kueue.x-k8s.io/priority-class", "High"),
+        labelled("kueue.x-k8s.io/max-exec-time-seconds", "0"),
+        labelled("kueue.x-k8s.io/max-exec-time-seconds", "60"),
+        minimum("2", 4),
+        minimum("4", 4),
+        minimum("0", 4),
+        minimum("two", 4),
+        minimum("1", 1),
+    ] {
+        board += &created(&job);
+    }
+    expect![[r#"
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/queue-name]: Invalid value: "Team_A": must consist of lower case letters, digits, '-' and '.', and begin and end with a letter or digit (at most 253 characters)
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/priority-class]: Invalid value: "High": must consist of lower case letters, digits, '-' and '.', and begin and end with a letter or digit (at most 253 characters)
+        422 Invalid: Job.batch "train" is invalid: metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]: Invalid value: "0": must be a number of seconds of at least 1
+        as it is
+        as it is
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid value: "4": must be a number from 1 to 3, less than the parallelism
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid value: "0": must be a number from 1 to 3, less than the parallelism
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid value: "two": must be a number from 1 to 3, less than the parallelism
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid value: "1": needs a parallelism of at least 2
+    "#]].assert_eq(&board);
+}
+
+#[test]
+fn a_job_with_a_minimum_keeps_its_parallelism_while_it_runs() {
+    let with = |suspend: bool, parallelism: i32| {
+        job(
+            json!({"kueue.x-k8s.io/queue-name": "a"}),
+            json!({"kueue.x-k8s.io/job-min-parallelism": "1"}),
+            json!({"suspend": suspend, "parallelism": parallelism}),
+        )
+    };
+    // The release itself: fewer pods, and go.
+    let mut board = updated(&with(true, 4), &with(false, 3));
+    board += &updated(&with(false, 3), &with(false, 4));
+    // The way back.
+    board += &updated(&with(false, 3), &with(true, 3));
+    board += &updated(&with(true, 3), &with(true, 4));
+    expect![[r#"
+        as it is
+        422 Invalid: Job.batch "train" is invalid: spec.parallelism: Forbidden: is immutable while the job is not suspended and has kueue.x-k8s.io/job-min-parallelism
+        as it is
+        as it is
+    "#]].assert_eq(&board);
+}
+
+#[test]
+fn one_topology_wish_spelt_well() {
+    let wishing = |wishes: Value| {
+        let annotations: serde_json::Map<String, Value> = wishes
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(key, value)| (format!("kueue.x-k8s.io/podset-{key}"), value.clone()))
+            .collect();
+        queued(json!({"suspend": true, "template": {"metadata": {"annotations": annotations}}}))
+    };
+    let mut board = String::new();
+    for wishes in [
+        json!({"required-topology": "cloud.provider.com/topology-rack"}),
+        json!({"unconstrained-topology": "true"}),
+        json!({"required-topology": "rack", "preferred-topology": "rack"}),
+        json!({"required-topology": "a rack"}),
+        json!({"preferred-topology": ""}),
+        json!({"unconstrained-topology": "yes"}),
+        json!({"slice-required-topology": "rack", "slice-size": "2"}),
+        json!({"slice-required-topology": "rack"}),
+        json!({"slice-size": "2"}),
+        json!({"slice-required-topology": "rack", "slice-size": "none"}),
+        json!({"group-name": "pair"}),
+    ] {
+        board += &created(&wishing(wishes));
+    }
+    expect![[r#"
+        as it is
+        as it is
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Forbidden: must not be used together with kueue.x-k8s.io/podset-required-topology
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-required-topology]: Invalid value: "a rack": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Invalid value: "": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-unconstrained-topology]: Unsupported value: "yes": supported values: "true", "false"
+        as it is
+        warning: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology]: slices are not supported; the job will wait
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Required value: must be given with kueue.x-k8s.io/podset-slice-required-topology
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Forbidden: must not be given without kueue.x-k8s.io/podset-slice-required-topology
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Invalid value: "none": must be a number of pods of at least 1
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Invalid value: "pair": a group has exactly 2 pod sets, and a Job has 1
+    "#]].assert_eq(&board);
+}
+
+#[test]
+fn a_job_under_a_foreign_controller_is_not_ours_to_judge() {
+    let foreign = |queue: &str| {
+        let spec = json!({"suspend": false, "managedBy": "example.com/controller"});
+        job(json!({"kueue.x-k8s.io/queue-name": queue}), json!({}), spec)
+    };
+    assert_eq!(updated(&foreign("a"), &foreign("B!")), "as it is\n");
+}
+
+#[test]
+fn the_status_of_a_job_with_an_old_fault_can_still_be_written() {
+    let broken = queued(json!({"suspend": false, "template": {"metadata": {"annotations":
+        {"kueue.x-k8s.io/podset-unconstrained-topology": "yes"}}}}));
+    let mut running = broken.clone();
+    running["status"] = json!({"active": 1});
+    let request = review(Operation::Update, "batch", "Job");
+    let request =
+        Review { object: Some(&running), old_object: Some(&broken), subresource: "status", ..request };
+    assert_eq!(picture(admit(&request)), "as it is\n");
+}
