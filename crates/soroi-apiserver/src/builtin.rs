@@ -9,15 +9,19 @@ use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::meta::NameRule;
-use crate::resource::{Resource, View};
+use crate::resource::{Resource, Scale, View};
 use crate::schema::Schema;
 use crate::status::{ApiError, FieldError};
 use crate::store::State;
 
 pub(crate) mod crd;
 pub(crate) mod event;
+mod job;
 pub(crate) mod namespace;
+mod node;
+pub(crate) mod pod;
 mod schemas;
+mod small;
 
 /// What Kubernetes does for one kind alone. Every function is pure; those that look at other
 /// objects are given the state.
@@ -74,11 +78,23 @@ struct Row {
     namespaced: bool,
     status: bool,
     selectable: &'static [&'static str],
+    /// Is there a scale subresource?
+    scale: bool,
     rules: Rules,
 }
 
 const fn row(group: &'static str, kind: &'static str, plural: &'static str, rules: Rules) -> Row {
-    Row { group, kind, plural, short: &[], namespaced: true, status: false, selectable: &[], rules }
+    Row {
+        group,
+        kind,
+        plural,
+        short: &[],
+        namespaced: true,
+        status: false,
+        selectable: &[],
+        scale: false,
+        rules,
+    }
 }
 
 impl Row {
@@ -92,6 +108,10 @@ impl Row {
 
     const fn status(self) -> Self {
         Self { status: true, ..self }
+    }
+
+    const fn scale(self) -> Self {
+        Self { scale: true, ..self }
     }
 
     const fn selectable(self, selectable: &'static [&'static str]) -> Self {
@@ -115,7 +135,14 @@ impl Row {
             categories: Vec::new(),
             namespaced: self.namespaced,
             status: self.status,
-            scale: None,
+            scale: self.scale.then(|| {
+                let path = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+                Scale {
+                    spec_replicas: path("spec", "replicas"),
+                    status_replicas: path("status", "replicas"),
+                    selector: Some(path("spec", "selector")),
+                }
+            }),
             custom: false,
             rules: self.rules,
             selectable: self.selectable.iter().map(|s| (*s).to_owned()).collect(),
@@ -137,7 +164,7 @@ fn table() -> Vec<Row> {
 
 fn core() -> Vec<Row> {
     vec![
-        row("", "Pod", "pods", GENERATION).short(&["po"]).status().selectable(&[
+        row("", "Pod", "pods", pod::RULES).short(&["po"]).status().selectable(&[
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -147,7 +174,7 @@ fn core() -> Vec<Row> {
             "status.podIP",
             "status.nominatedNodeName",
         ]),
-        row("", "Node", "nodes", Rules { created_with_status: true, ..PLAIN })
+        row("", "Node", "nodes", node::RULES)
             .short(&["no"])
             .cluster()
             .status()
@@ -159,33 +186,37 @@ fn core() -> Vec<Row> {
             .selectable(&["status.phase"]),
         row("", "Event", "events", PLAIN).short(&["ev"]).selectable(event::SELECTABLE),
         row("", "ConfigMap", "configmaps", PLAIN).short(&["cm"]),
-        row("", "Secret", "secrets", PLAIN).selectable(&["type"]),
-        row("", "Service", "services", PLAIN)
+        row("", "Secret", "secrets", small::SECRET).selectable(&["type"]),
+        row("", "Service", "services", small::SERVICE)
             .short(&["svc"])
             .status()
             .selectable(&["spec.clusterIP", "spec.type"]),
         row("", "ServiceAccount", "serviceaccounts", PLAIN).short(&["sa"]),
-        row("", "PersistentVolume", "persistentvolumes", PLAIN).short(&["pv"]).cluster().status(),
-        row("", "PersistentVolumeClaim", "persistentvolumeclaims", PLAIN).short(&["pvc"]).status(),
-        row("", "LimitRange", "limitranges", PLAIN).short(&["limits"]),
+        row("", "PersistentVolume", "persistentvolumes", small::VOLUME).short(&["pv"]).cluster().status(),
+        row("", "PersistentVolumeClaim", "persistentvolumeclaims", small::CLAIM).short(&["pvc"]).status(),
+        row("", "LimitRange", "limitranges", small::LIMIT_RANGE).short(&["limits"]),
         row("", "ResourceQuota", "resourcequotas", PLAIN).short(&["quota"]).status(),
-        row("", "PodTemplate", "podtemplates", GENERATION),
+        row("", "PodTemplate", "podtemplates", small::POD_TEMPLATE),
     ]
 }
 
 fn groups() -> Vec<Row> {
     vec![
         row("events.k8s.io", "Event", "events", PLAIN).short(&["ev"]).selectable(event::SELECTABLE),
-        row("batch", "Job", "jobs", GENERATION).status().selectable(&["status.successful"]),
-        row("apps", "Deployment", "deployments", GENERATION).short(&["deploy"]).status(),
-        row("apps", "ReplicaSet", "replicasets", GENERATION).short(&["rs"]).status(),
-        row("apps", "StatefulSet", "statefulsets", GENERATION).short(&["sts"]).status(),
-        row("apps", "DaemonSet", "daemonsets", GENERATION).short(&["ds"]).status(),
-        row("scheduling.k8s.io", "PriorityClass", "priorityclasses", GENERATION).short(&["pc"]).cluster(),
+        row("batch", "Job", "jobs", job::RULES).status().selectable(&["status.successful"]),
+        row("apps", "Deployment", "deployments", small::REPLICATED).short(&["deploy"]).status().scale(),
+        row("apps", "ReplicaSet", "replicasets", small::REPLICATED).short(&["rs"]).status().scale(),
+        row("apps", "StatefulSet", "statefulsets", small::REPLICATED).short(&["sts"]).status().scale(),
+        row("apps", "DaemonSet", "daemonsets", small::TEMPLATED).short(&["ds"]).status(),
+        row("scheduling.k8s.io", "PriorityClass", "priorityclasses", small::PRIORITY_CLASS)
+            .short(&["pc"])
+            .cluster(),
         row("coordination.k8s.io", "Lease", "leases", PLAIN),
-        row("node.k8s.io", "RuntimeClass", "runtimeclasses", PLAIN).cluster(),
+        row("node.k8s.io", "RuntimeClass", "runtimeclasses", small::RUNTIME_CLASS).cluster(),
         row("policy", "PodDisruptionBudget", "poddisruptionbudgets", GENERATION).short(&["pdb"]).status(),
-        row("storage.k8s.io", "StorageClass", "storageclasses", PLAIN).short(&["sc"]).cluster(),
+        row("storage.k8s.io", "StorageClass", "storageclasses", small::STORAGE_CLASS)
+            .short(&["sc"])
+            .cluster(),
         row("storage.k8s.io", "CSINode", "csinodes", PLAIN).cluster(),
         row("storage.k8s.io", "CSIDriver", "csidrivers", PLAIN).cluster(),
         row("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", crd::RULES)
@@ -210,6 +241,15 @@ pub(crate) fn bootstrap(shared: &Arc<Shared>, crds: Vec<Value>) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create(shared, "", "namespaces", object);
+    }
+    for (name, value) in small::SYSTEM_CLASSES {
+        let object = json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": { "name": name },
+            "value": value,
+        });
+        create(shared, "scheduling.k8s.io", "priorityclasses", object);
     }
     for crd in crds {
         create(shared, "apiextensions.k8s.io", "customresourcedefinitions", crd);

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::decode;
 use crate::resource::Resource;
+use crate::schema::Shape;
 use crate::status::ApiError;
 
 mod json;
@@ -61,7 +62,10 @@ impl Patch {
         match self {
             Self::Json(patch) => json::apply(patch, &mut object)?,
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
-            Self::Strategic(patch) => strategic::apply(&resource.kind, &mut object, patch)?,
+            Self::Strategic(patch) => {
+                let shape = Shape::root(resource.schema().map(std::sync::Arc::as_ref));
+                strategic::apply(shape, &mut object, patch)?;
+            }
             // Applying needs to know who owns what: see `managed`.
             Self::Apply(configuration) => json_patch::merge(&mut object, configuration),
         }

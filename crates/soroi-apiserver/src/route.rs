@@ -202,7 +202,7 @@ fn on_object(
     };
     let mut call = call(shared, parts, &target, query, options)?;
     let reply = match parts.method {
-        _ if !plain => subresource::answer(&mut call, parts, query, body),
+        _ if !plain => subresource::answer(&mut call, parts, body),
         Method::PUT => write::update(&mut call, &parts.headers, body),
         Method::PATCH => write::patch(&mut call, &parts.headers, body),
         Method::DELETE if call.subresource.is_empty() => delete::one(&mut call, &parts.headers, query, body),

@@ -16,11 +16,13 @@ mod compile;
 mod defaults;
 pub(crate) mod path;
 mod prune;
+mod shape;
 mod typed;
 mod validate;
 
 pub(crate) use compile::compile_builtin;
 use path::Path;
+pub(crate) use shape::{ListShape, Shape};
 
 /// Index of a node in its schema.
 type NodeIx = usize;
@@ -52,6 +54,8 @@ struct Node {
     items: Option<NodeIx>,
     default: Option<Value>,
     list: ListType,
+    /// The map is owned as a whole.
+    atomic_map: bool,
     limits: Limits,
     all_of: Vec<NodeIx>,
     any_of: Vec<NodeIx>,

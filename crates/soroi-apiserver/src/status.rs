@@ -262,6 +262,18 @@ impl ApiError {
         Self::about(409, "Conflict", resource, name, message)
     }
 
+    /// 409 about a subresource such as `pods/binding`.
+    pub(crate) fn conflict_named(resource: &str, name: &str, why: impl std::fmt::Display) -> Self {
+        Self {
+            details: Some(json!({ "name": name, "kind": resource })),
+            ..Self::new(
+                409,
+                "Conflict",
+                format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"),
+            )
+        }
+    }
+
     /// 409: somebody else wrote the object in between.
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
         let why =
@@ -279,6 +291,29 @@ impl ApiError {
         let what =
             if name.is_empty() { resource.qualified() } else { format!("{} {name:?}", resource.qualified()) };
         Self::about(403, "Forbidden", resource, name, format!("{what} is forbidden: {why}"))
+    }
+
+    /// 403 about a pod.
+    pub(crate) fn forbidden_pod(name: &str, why: impl std::fmt::Display) -> Self {
+        Self::forbidden_named("", "pods", name, why)
+    }
+
+    /// 403 about an object of a built-in kind.
+    pub(crate) fn forbidden_named(
+        group: &str,
+        plural: &str,
+        name: &str,
+        why: impl std::fmt::Display,
+    ) -> Self {
+        let qualified = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+        let mut details = json!({ "name": name, "kind": plural });
+        if !group.is_empty() {
+            details["group"] = group.into();
+        }
+        Self {
+            details: Some(details),
+            ..Self::new(403, "Forbidden", format!("{qualified} {name:?} is forbidden: {why}"))
+        }
     }
 
     /// 422: one or more fields are wrong.

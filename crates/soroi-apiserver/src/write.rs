@@ -40,11 +40,14 @@ pub(crate) struct Call {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Which half of an object a write may change.
+/// Which part of an object a write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// Everything but the status.
     Main,
     Status,
+    /// The main part, by a subresource that checks for itself what may change.
+    Checked,
 }
 
 /// How often a write that lost a race is tried again before the client is told.
@@ -72,7 +75,11 @@ impl Call {
     }
 
     pub(crate) fn part(&self) -> Part {
-        if self.subresource == "status" { Part::Status } else { Part::Main }
+        match self.subresource.as_str() {
+            "status" => Part::Status,
+            "resize" => Part::Checked,
+            _ => Part::Main,
+        }
     }
 
     /// The stored object that the request is about.
@@ -87,7 +94,7 @@ impl Call {
         }
         let mut warnings = std::mem::take(&mut self.warnings);
         let name = object::meta(object, "name").to_owned();
-        let replaced = self.admitting(&name).mutate(op, object, old, &mut warnings);
+        let replaced = self.admitting(&self.resource.kind, &name).mutate(op, object, old, &mut warnings);
         self.warnings = warnings;
         replaced
     }
@@ -99,21 +106,33 @@ impl Call {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), ApiError> {
+        let resource = self.resource.clone();
+        self.validate_as(&resource.kind, op, object, old)
+    }
+
+    /// The same about an object of another kind, which a subresource takes.
+    pub(crate) fn validate_as(
+        &mut self,
+        kind: &str,
+        op: Operation,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
         if self.shared.admission.is_empty() {
             return Ok(());
         }
         let mut warnings = std::mem::take(&mut self.warnings);
-        let name = object.or(old).map_or("", |o| object::meta(o, "name")).to_owned();
-        let verdict = self.admitting(&name).validate(op, object, old, &mut warnings);
+        let name = object.or(old).map_or("", |o| object::meta(o, "name"));
+        let verdict = self.admitting(kind, name).validate(op, object, old, &mut warnings);
         self.warnings = warnings;
         verdict
     }
 
-    fn admitting<'a>(&'a self, name: &'a str) -> Admitting<'a> {
+    fn admitting<'a>(&'a self, kind: &'a str, name: &'a str) -> Admitting<'a> {
         Admitting {
             shared: &self.shared,
             resource: &self.resource,
-            kind: &self.resource.kind,
+            kind,
             subresource: &self.subresource,
             namespace: &self.namespace,
             name,
@@ -250,6 +269,7 @@ fn check(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -
             errors.extend((resource.rules.check)(object));
             errors.extend((resource.rules.check_update)(object, old));
         }
+        (Some(_), Part::Checked) => errors.extend((resource.rules.check)(object)),
         (Some(old), Part::Status) => errors.extend((resource.rules.check_status)(object, old)),
     }
     if errors.is_empty() {
@@ -371,7 +391,7 @@ fn change_once(call: &mut Call, current: &Stored, mut new: Value) -> Result<Opti
         keep_system_fields(&mut new, old);
         defaults(&resource, &mut new);
     }
-    if part == Part::Main {
+    if part != Part::Status {
         (resource.rules.update)(&mut new, old);
     }
     bump_generation(&resource, &mut new, old);
@@ -412,10 +432,10 @@ fn check_identity(call: &Call, current: &Stored, new: &Value) -> Result<(), ApiE
 /// A write of one half of an object leaves the other as it is.
 fn keep_other_part(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
     match part {
-        Part::Main if resource.status => {
+        Part::Main | Part::Checked if resource.status => {
             object::put(object::fields_mut(new), "status", old.get("status").cloned());
         }
-        Part::Main => {}
+        Part::Main | Part::Checked => {}
         // Built-in kinds take metadata with a status write, custom resources do not.
         Part::Status if !resource.custom => {
             object::put(object::fields_mut(new), "spec", old.get("spec").cloned());

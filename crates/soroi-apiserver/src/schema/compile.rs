@@ -91,6 +91,7 @@ impl<'a> Compiler<'a> {
             embedded: flag("x-kubernetes-embedded-resource"),
             default: schema.get("default").cloned(),
             list: list_type(schema),
+            atomic_map: object::text(schema, &["x-kubernetes-map-type"]) == "atomic",
             limits: self.limits(schema, path),
             rules: self.rules(schema, path),
             ..Node::default()

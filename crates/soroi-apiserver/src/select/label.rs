@@ -100,6 +100,32 @@ impl LabelSelector {
     }
 }
 
+/// `a=b,c in (d,e),f,!g`: the text that [`LabelSelector::parse`] reads.
+impl std::fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, Requirement { key, rule }) in self.requirements.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            match rule {
+                Rule::In(values) => match values.as_slice() {
+                    [one] => write!(f, "{key}={one}")?,
+                    many => write!(f, "{key} in ({})", many.join(","))?,
+                },
+                Rule::NotIn(values) => match values.as_slice() {
+                    [one] => write!(f, "{key}!={one}")?,
+                    many => write!(f, "{key} notin ({})", many.join(","))?,
+                },
+                Rule::Exists => f.write_str(key)?,
+                Rule::Missing => write!(f, "!{key}")?,
+                Rule::Greater(limit) => write!(f, "{key}>{limit}")?,
+                Rule::Less(limit) => write!(f, "{key}<{limit}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, String> {
     let negated = tokens.peek() == Token::Not;
     if negated {
