@@ -24,8 +24,8 @@ pub struct Cause {
     pub kind: CauseKind,
     /// The field's path, such as `spec.podSets[0].count`.
     pub field: String,
-    /// The value as JSON; none where showing it would not help.
-    pub value: Option<String>,
+    /// The value; none where showing it would not help.
+    pub value: Option<Value>,
     /// Why it was refused; empty where the kind says it all.
     pub detail: String,
 }
@@ -80,11 +80,12 @@ impl Cause {
     /// The sentence about the field, without its path.
     pub fn body(&self) -> String {
         let mut body = self.kind.words().to_owned();
-        for part in [self.value.as_deref(), Some(self.detail.as_str())].into_iter().flatten() {
-            if !part.is_empty() {
-                body.push_str(": ");
-                body.push_str(part);
-            }
+        if let Some(value) = &self.value {
+            body.push_str(&format!(": {value}"));
+        }
+        if !self.detail.is_empty() {
+            body.push_str(": ");
+            body.push_str(&self.detail);
         }
         body
     }
@@ -160,8 +161,8 @@ impl Findings {
         value: Option<&Value>,
         detail: impl Into<String>,
     ) {
-        let value = value.map(Value::to_string);
-        self.causes.push(Cause { kind, field: field.into(), value, detail: detail.into() });
+        let cause = Cause { kind, field: field.into(), value: value.cloned(), detail: detail.into() };
+        self.causes.push(cause);
     }
 
     /// The warnings, or the refusal that follows from what was found.
