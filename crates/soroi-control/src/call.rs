@@ -3,13 +3,16 @@
 //! Knows HTTP and the kinds of answers that there are. Must never know why something is asked or
 //! what follows from the answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use soroi_clock::Clock;
 
+use crate::draft::{self, Draft};
 use crate::kind::Target;
+use crate::parsed::Context;
 
 /// What is asked of a target. Every write carries its own precondition (a uid or a resource
 /// version) in its body where a repeated or late request could do harm.
@@ -19,10 +22,18 @@ pub(crate) enum Call {
     Read,
     /// Create it (at its collection).
     Create(Value),
+    /// Write the whole object; it carries the version that it replaces.
+    Replace(Value),
+    /// A write whose content has to be read first.
+    Draft(Box<Draft>),
     /// RFC 7386 merge patch of the object.
     Merge(Value),
     /// RFC 7386 merge patch of its status subresource.
     MergeStatus(Value),
+    /// RFC 6902 patch of the object.
+    Json(json_patch::Patch),
+    /// RFC 6902 patch of its status subresource.
+    JsonStatus(json_patch::Patch),
     /// Bind a pod: a `core/v1` Binding.
     Bind(Value),
     /// Delete it, with `DeleteOptions`.
@@ -78,15 +89,27 @@ pub(crate) struct Api {
     client: kube::Client,
     clock: Clock,
     timeout: Duration,
+    context: Arc<Context>,
 }
 
 impl Api {
-    pub(crate) fn new(client: kube::Client, clock: Clock, timeout: Duration) -> Self {
-        Self { client, clock, timeout }
+    pub(crate) fn new(client: kube::Client, clock: Clock, timeout: Duration, context: Arc<Context>) -> Self {
+        Self { client, clock, timeout, context }
     }
 
     /// Makes one attempt; never fails, since every way to fail is an answer.
     pub(crate) async fn call(&self, target: &Target, call: &Call) -> Answer {
+        match call {
+            Call::Draft(draft) => match draft::prepare(self, &self.context, target, draft).await {
+                Ok(call) => self.send(target, &call).await,
+                Err(answer) => answer,
+            },
+            call => self.send(target, call).await,
+        }
+    }
+
+    /// Sends one request.
+    pub(crate) async fn send(&self, target: &Target, call: &Call) -> Answer {
         let request = match request(target, call) {
             Ok(request) => request,
             Err(error) => {
@@ -107,10 +130,14 @@ fn request(target: &Target, call: &Call) -> Result<http::Request<Vec<u8>>, http:
     let (method, path, content, body) = match call {
         Call::Read => ("GET", object, "", None),
         Call::Create(body) => ("POST", target.collection(), "application/json", Some(body)),
+        Call::Replace(body) => ("PUT", object, "application/json", Some(body)),
         Call::Merge(body) => ("PATCH", object, "application/merge-patch+json", Some(body)),
         Call::MergeStatus(body) => {
             ("PATCH", format!("{object}/status"), "application/merge-patch+json", Some(body))
         }
+        Call::Draft(_) => unreachable!("a draft is prepared before it is sent"),
+        Call::Json(patch) => return patched(object, patch),
+        Call::JsonStatus(patch) => return patched(format!("{object}/status"), patch),
         Call::Bind(body) => ("POST", format!("{object}/binding"), "application/json", Some(body)),
         Call::Delete(body) => ("DELETE", object, "application/json", Some(body)),
     };
@@ -120,6 +147,13 @@ fn request(target: &Target, call: &Call) -> Result<http::Request<Vec<u8>>, http:
         builder = builder.header(http::header::CONTENT_TYPE, content);
     }
     builder.body(body.map_or_else(Vec::new, bytes))
+}
+
+fn patched(path: String, patch: &json_patch::Patch) -> Result<http::Request<Vec<u8>>, http::Error> {
+    http::Request::patch(path)
+        .header(http::header::ACCEPT, "application/json")
+        .header(http::header::CONTENT_TYPE, "application/json-patch+json")
+        .body(bytes(patch))
 }
 
 fn bytes(body: &impl Serialize) -> Vec<u8> {

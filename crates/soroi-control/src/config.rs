@@ -10,6 +10,8 @@ pub struct Config {
     /// Which leadership this is: written into every GangPlan and onto every pod that is bound, so
     /// that what an earlier leader did can be told from what this one does.
     pub epoch: i64,
+    /// Pods with `schedulerName: volcano` are ours too. Only while no Volcano scheduler runs.
+    pub serve_volcano: bool,
     /// Who speaks in events (`reportingInstance`).
     pub instance: String,
     /// Spreads retries; the same seed gives the same run on a simulated clock.
@@ -31,6 +33,7 @@ impl Default for Config {
         Self {
             settings: Settings::default(),
             epoch: 1,
+            serve_volcano: true,
             instance: "soroi-0".into(),
             seed: 0,
             writes_in_flight: 64,

@@ -1,8 +1,55 @@
 //! How does the world reach the engine, and decisions the world?
+//!
+//! ```text
+//!            watches ──▶ parsed ──▶ world ──▶ engine events ──▶ engine
+//!  API server   ▲                     ▲                            │ decisions
+//!            lanes ◀── carry ◀── course ◀─────────────────────────┘
+//! ```
+//!
+//! [`run`] is the controllers and the scheduler of Soroi: one sequential loop that takes in what
+//! watches and answers say, asks the engine, and has carried out what it decided. It is the same
+//! against a real cluster and the embedded one; both are a [`kube::Client`].
+//!
+//! Architecture invariants: `intake` is the only place that reads whole objects, `project` the only
+//! one that forms them; `carry` is pure; only `call` talks to the API server. Nothing is decided
+//! before every plan and bound pod was read. Dropping the future of [`run`] stops everything at
+//! once, and what it leaves behind is what a crash leaves behind.
 
 mod call;
+mod carry;
 pub mod config;
+mod course;
+mod cycle;
+mod draft;
+pub mod events;
 pub mod intake;
+mod jobs;
 mod kind;
 mod lanes;
+mod parsed;
 pub mod project;
+mod queues;
+mod spoken;
+mod voice;
+mod watches;
+mod world;
+
+pub use config::Config;
+
+use soroi_clock::Clock;
+
+/// Why [`run`] ended. It does not end by itself: whatever a cluster does is survived.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A task of the loop panicked, which is a bug.
+    #[error("a task of the control loop ended unexpectedly")]
+    Task,
+}
+
+/// Runs the controllers and the scheduler of Soroi until the future is dropped.
+///
+/// # Errors
+/// [`Error`] when something of it ended that never should.
+pub async fn run(client: kube::Client, clock: Clock, config: Config) -> Result<(), Error> {
+    cycle::Cycle::new(client, clock, config).run().await
+}

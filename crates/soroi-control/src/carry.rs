@@ -1,0 +1,166 @@
+//! What has to be written next? Pure: from what is seen and what was decided to the next requests.
+//!
+//! ```text
+//! Admit ──▶ commit ──▶ release ──▶ (pods appear) ──▶ bind ──▶ settled
+//!                                                      │
+//! Undo ───▶ record ──▶ suspend ──▶ restore ──▶ give quota back ──▶ remove the record
+//! ```
+//!
+//! Every step is asked for as long as what is seen shows that it is missing, and no longer: after a
+//! crash, a lost answer or somebody else's write the same functions say what to do next. Steps that
+//! may be taken at once are returned together; a step that needs an earlier one to stand is not
+//! returned before that is seen.
+//!
+//! Knows DESIGN section 6. Must never know how a request is sent or when it is tried again.
+
+use jiff::Timestamp;
+use soroi_api::plan::GangRef;
+use soroi_engine::decision::Admission;
+use soroi_engine::event::Name;
+
+use crate::course::{Course, Stage};
+use crate::intake::{JobFacts, PlanFacts};
+use crate::lanes::Write;
+use crate::parsed::WorkloadState;
+use crate::project::plan::PlanOf;
+use crate::world::World;
+use crate::world::gang::{Composed, Part};
+use crate::world::store::Known;
+
+mod bind;
+mod commit;
+pub(crate) mod orphan;
+mod release;
+pub(crate) mod show;
+mod undo;
+
+/// What a step may look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) now: Timestamp,
+    /// The epoch of this leadership.
+    pub(crate) epoch: i64,
+}
+
+/// What follows for a gang.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Next {
+    /// Requests that may be sent now, the most important one first.
+    pub(crate) writes: Vec<Write>,
+    /// What is seen to stand.
+    pub(crate) reached: Option<Reached>,
+}
+
+/// A step that is seen to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The admission is written down.
+    Committed,
+    /// The admission is taken back; only the record is left.
+    Undone,
+    /// Nothing of an earlier admission is left.
+    Clean,
+}
+
+impl Next {
+    fn write(writes: Vec<Write>) -> Self {
+        Self { writes, ..Self::default() }
+    }
+
+    fn reached(step: Reached) -> Self {
+        Self { reached: Some(step), ..Self::default() }
+    }
+}
+
+/// A Workload of a gang with its Job, as they are seen.
+pub(crate) struct PartSeen<'a> {
+    part: &'a Part,
+    workload: &'a Known<WorkloadState>,
+    job: Option<&'a JobFacts>,
+}
+
+impl<'a> Scene<'a> {
+    /// The gang's plan.
+    fn plan(&self, gang: &Composed) -> Option<&'a Known<PlanFacts>> {
+        self.world.plan(&gang.gang.namespace, &gang.gang.id)
+    }
+
+    /// The gang's Workloads. One that was deleted meanwhile is left out.
+    fn parts(&self, gang: &'a Composed) -> impl Iterator<Item = PartSeen<'a>> {
+        let world = self.world;
+        gang.parts.iter().filter_map(move |part| {
+            let workload = world.workloads.by_uid(&part.workload)?;
+            let job = part.job.as_ref().and_then(|uid| world.jobs.by_uid(uid));
+            Some(PartSeen { part, workload, job: job.map(|known| &known.facts) })
+        })
+    }
+
+    /// Whose plan it is.
+    fn plan_of(&self, gang: &'a Composed) -> PlanOf<'a> {
+        let (kind, api_version) = match (&gang.group, &gang.pod) {
+            (Some(_), _) => ("PodGroup", "scheduling.volcano.sh/v1beta1"),
+            (None, Some(_)) => ("Pod", "v1"),
+            (None, None) => ("Workload", "kueue.x-k8s.io/v1beta2"),
+        };
+        PlanOf {
+            gang: GangRef {
+                kind: kind.into(),
+                namespace: gang.gang.namespace.to_string(),
+                name: gang.gang.name.to_string(),
+                uid: gang.gang.id.to_string(),
+            },
+            api_version,
+            owners: &gang.gang.owners,
+            leader_epoch: self.epoch,
+            local_queue: gang.gang.local_queue.as_deref(),
+            volcano_queue: gang.gang.volcano_queue.as_deref(),
+            min_members: gang.gang.min_members,
+        }
+    }
+}
+
+/// What has to be written next for a gang.
+pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
+    let mut next = match &course.stage {
+        Stage::Waiting => waiting(scene, gang),
+        Stage::Admitted { admission, committed: false, .. } => commit::commit(scene, gang, admission),
+        Stage::Admitted { admission, committed: true, settled } => {
+            let mut next = commit::settle(scene, gang, *settled);
+            next.writes.extend(bind::binds(scene, course));
+            next.writes.extend(commit::shown(scene, gang, admission));
+            next.writes.extend(release::releases(scene, gang, admission));
+            next.writes.extend(bind::ungates(scene, gang, admission));
+            next
+        }
+        Stage::Leaving { undo, undone: false } => undo::undo(scene, gang, undo),
+        Stage::Leaving { undone: true, .. } => undo::remove_record(scene, gang),
+    };
+    show::reasons(scene, gang, course, &mut next);
+    next
+}
+
+/// Nothing was decided: nothing may run.
+fn waiting(scene: Scene<'_>, gang: &Composed) -> Next {
+    let held = scene.plan(gang).is_some()
+        || scene.parts(gang).any(|seen| seen.workload.facts.facts.admitted.is_some());
+    if held {
+        return Next::default();
+    }
+    let jobs = scene.parts(gang).filter_map(|seen| seen.job);
+    Next::write(jobs.flat_map(crate::jobs::batch::suspended).collect())
+}
+
+/// The share of an admission that one Workload shows, under its own names.
+fn of_part(admission: &Admission, part: &Part) -> Admission {
+    let sets = part.pod_sets.iter().filter_map(|(own, in_gang)| {
+        let set = admission.pod_sets.iter().find(|set| set.name == *in_gang)?;
+        Some(soroi_engine::decision::PodSetAdmission { name: own.clone(), ..set.clone() })
+    });
+    Admission { pod_sets: sets.collect(), ..admission.clone() }
+}
+
+/// The name that a pod set of the gang has in its Workload.
+fn own_name<'a>(part: &'a Part, in_gang: &Name) -> Option<&'a Name> {
+    part.pod_sets.iter().find(|(_, name)| name == in_gang).map(|(own, _)| own)
+}

@@ -1,0 +1,129 @@
+//! Writing an admission down, and showing it.
+
+use serde_json::{Value, json};
+use soroi_engine::decision::Admission;
+use soroi_engine::event::PlanPhase;
+
+use super::{Composed, Next, PartSeen, Reached, Scene, of_part};
+use crate::call::Call;
+use crate::course::has_places;
+use crate::intake::PlanFacts;
+use crate::jobs::batch;
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::project;
+use crate::project::status::Moment;
+use crate::world::store::{Known, Meta};
+
+/// Writes the admission down: as a plan where it decides places, else as the status of the gang's
+/// Workloads. A single pod needs no record (its bind is one), nor does a group that only waits for
+/// its turn under Volcano's queue.
+pub(super) fn commit(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Next {
+    if gang.pod.is_some() {
+        return Next::reached(Reached::Committed);
+    }
+    if has_places(admission) {
+        return commit_plan(scene, gang, admission);
+    }
+    let writes = shown(scene, gang, admission);
+    if writes.is_empty() { Next::reached(Reached::Committed) } else { Next::write(writes) }
+}
+
+fn commit_plan(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Next {
+    let target = Target::new(Kind::GangPlan, &gang.gang.namespace, &gang.gang.id);
+    let wanted = || {
+        let of = scene.plan_of(gang);
+        json!(project::plan::plan(&of, admission, PlanPhase::Committed, scene.now))
+    };
+    match scene.plan(gang) {
+        None => Next::write(vec![Write { target, call: Call::Create(wanted()) }]),
+        Some(known) if stands(&known.facts, admission) => Next::reached(Reached::Committed),
+        // An earlier plan is on its way out. It has been taken back, or nothing could be admitted.
+        Some(known) if known.meta.terminating => {
+            Next::write(batch::let_go(&known.meta, Kind::GangPlan, FINALIZER).into_iter().collect())
+        }
+        Some(known) => {
+            let call = Call::Replace(with_version(wanted(), &known.meta));
+            Next::write(vec![Write { target, call }])
+        }
+    }
+}
+
+const FINALIZER: &str = soroi_api::labels::soroi::PLAN_FINALIZER;
+
+/// The plan says the same and is in force.
+fn stands(plan: &PlanFacts, admission: &Admission) -> bool {
+    matches!(plan.plan.phase, PlanPhase::Committed | PlanPhase::Settled) && plan.plan.admission == *admission
+}
+
+fn with_version(mut object: Value, meta: &Meta) -> Value {
+    object["metadata"]["resourceVersion"] = Value::from(&*meta.version);
+    object["metadata"]["uid"] = Value::from(&*meta.uid);
+    object
+}
+
+/// The status of the gang's Workloads follows from the admission; whatever else they say is wrong.
+pub(super) fn shown(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Vec<Write> {
+    if admission.cluster_queue.is_none() {
+        return Vec::new();
+    }
+    scene.parts(gang).filter_map(|seen| reserve(scene, &seen, &of_part(admission, seen.part))).collect()
+}
+
+fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
+    let state = &seen.workload.facts;
+    if says(seen, admission) && state.facts.is_admitted == state.facts.checks_ready() {
+        return None;
+    }
+    let mut status = state.status.clone();
+    project::status::reserve(&mut status, admission, moment(scene, seen.workload));
+    batch::status(&seen.workload.meta, &state.status, &status)
+}
+
+/// Whether the Workload's status shows this admission. Usage is left out: it follows from the rest.
+fn says(seen: &PartSeen<'_>, admission: &Admission) -> bool {
+    let state = &seen.workload.facts;
+    let Some(held) = &state.facts.admitted else { return false };
+    let mut sets = held.pod_sets.iter();
+    let same = |set: &soroi_engine::decision::PodSetAdmission| {
+        sets.next().is_some_and(|(name, count, flavors)| {
+            *name == set.name
+                && *count == set.count
+                && *flavors == set.flavors
+                && held.topology.get(name) == set.topology.as_ref()
+        })
+    };
+    Some(&held.cluster_queue) == admission.cluster_queue.as_ref()
+        && held.pod_sets.len() == admission.pod_sets.len()
+        && admission.pod_sets.iter().all(same)
+        && state.facts.evicted.is_none()
+}
+
+pub(super) fn moment(scene: Scene<'_>, workload: &Known<crate::parsed::WorkloadState>) -> Moment {
+    Moment { generation: workload.meta.generation, now: scene.now }
+}
+
+/// The plan says so when all members are bound.
+pub(super) fn settle(scene: Scene<'_>, gang: &Composed, settled: bool) -> Next {
+    let Some(known) = scene.plan(gang) else { return Next::default() };
+    if !settled || known.facts.plan.phase != PlanPhase::Committed {
+        return Next::default();
+    }
+    Next::write(vec![set_phase(scene, known, PlanPhase::Settled, None)])
+}
+
+/// Moves a plan to another phase.
+pub(super) fn set_phase(
+    scene: Scene<'_>,
+    plan: &Known<PlanFacts>,
+    phase: PlanPhase,
+    undo: Option<soroi_api::plan::PlanUndo>,
+) -> Write {
+    let meta = &plan.meta;
+    let body = json!({
+        "metadata": { "uid": &*meta.uid, "resourceVersion": &*meta.version },
+        "spec": { "leaderEpoch": scene.epoch },
+        "status": project::plan::status(phase, scene.now, undo),
+    });
+    Write { target: Target::new(Kind::GangPlan, &meta.namespace, &meta.name), call: Call::Merge(body) }
+}

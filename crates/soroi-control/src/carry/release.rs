@@ -1,0 +1,51 @@
+//! Letting the Jobs of an admitted gang start.
+
+use soroi_engine::decision::{Admission, PodSetAdmission};
+use soroi_engine::event::{Name, Policy};
+
+use super::{Composed, PartSeen, Scene};
+use crate::call::Call;
+use crate::draft::{Draft, Release};
+use crate::jobs::batch;
+use crate::lanes::Write;
+
+/// Releases every Job of the gang that is suspended and would accept it. A Workload whose admission
+/// checks are not all Ready holds its quota and waits.
+pub(super) fn releases(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Vec<Write> {
+    scene.parts(gang).filter_map(|seen| release(scene, gang, admission, &seen)).collect()
+}
+
+fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &PartSeen<'_>) -> Option<Write> {
+    let job = seen.job?;
+    let workload = &seen.workload.facts.facts;
+    let set = admission.pod_sets.iter().find(|set| super::own_name(seen.part, &set.name).is_some())?;
+    if !job.template_mutable() || job.finished.is_some() || !workload.checks_ready() {
+        return None;
+    }
+    let text = |name: Option<&Name>| name.map(|name| name.to_string()).unwrap_or_default();
+    let release = Release {
+        job: job.clone(),
+        workload: batch::workload_target(&seen.workload.meta),
+        gang: binds_here(admission.policy).then(|| gang.gang.id.to_string()),
+        pod_set: text(super::own_name(seen.part, &set.name)),
+        cluster_queue: text(admission.cluster_queue.as_ref()),
+        local_queue: text(workload.queue.as_ref()),
+        flavors: flavors(scene, set),
+        topology_gate: admission.policy == Policy::TopologyOnly && set.topology.is_some(),
+        parallelism: None,
+    };
+    let call = Call::Draft(Box::new(Draft::Release(Box::new(release))));
+    Some(Write { target: batch::job_target(job), call })
+}
+
+/// Whether our scheduler binds the pods.
+fn binds_here(policy: Policy) -> bool {
+    matches!(policy, Policy::Unified | Policy::AfterAdmission)
+}
+
+/// The flavors of a pod set, each once, in order of their names.
+fn flavors(scene: Scene<'_>, set: &PodSetAdmission) -> Vec<soroi_api::kueue::ResourceFlavor> {
+    let names: std::collections::BTreeSet<&Name> = set.flavors.values().collect();
+    let known = names.into_iter().filter_map(|name| scene.world.flavors.get(&(Name::from(""), name.clone())));
+    known.map(|known| known.facts.object.clone()).collect()
+}

@@ -1,0 +1,138 @@
+//! Telling people why a gang waits: on its Workloads, its PodGroup and its pods.
+//!
+//! What is to be told, and how often its numbers may change, is decided before; here it is only
+//! kept shown.
+
+use soroi_engine::event::PodPhase;
+use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
+
+use super::{Composed, Course, Next, PartSeen, Scene, bind, commit};
+use crate::call::Call;
+use crate::course::{Stage, Told};
+use crate::intake::PodFacts;
+use crate::jobs::batch;
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::project;
+use crate::project::group::{Member, Verdict};
+
+/// Keeps the reason of a gang shown wherever its users look.
+pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: &mut Next) {
+    let waits = course.stage == Stage::Waiting;
+    if let Some(told) = &course.told {
+        if waits {
+            next.writes.extend(scene.parts(gang).filter_map(|seen| pending(scene, &seen, told)));
+        }
+        next.writes.extend(pods(scene, gang, told));
+    }
+    next.writes.extend(group(scene, gang, course).and_then(|(write, _)| write));
+}
+
+fn pending(scene: Scene<'_>, seen: &PartSeen<'_>, told: &Told) -> Option<Write> {
+    let state = &seen.workload.facts;
+    if state.facts.admitted.is_some() || shows(seen, told) {
+        return None;
+    }
+    let mut after = state.status.clone();
+    let moment = commit::moment(scene, seen.workload);
+    project::status::pending(&mut after, told.word, &told.message, &state.facts.pod_sets, moment);
+    batch::status(&seen.workload.meta, &state.status, &after)
+}
+
+fn shows(seen: &PartSeen<'_>, told: &Told) -> bool {
+    use soroi_api::conditions::{get, workload::QUOTA_RESERVED};
+    let shown = get(&seen.workload.facts.status.conditions, QUOTA_RESERVED);
+    shown.is_some_and(|shown| {
+        shown.status == "False" && shown.reason == told.word && shown.message == told.message
+    })
+}
+
+/// Every member that exists and waits says why: node autoscalers look there. New numbers alone are
+/// not worth a write per pod.
+fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
+    let message = match place_problem(&told.reason) {
+        Some(problem) => project::group::nodes_error(problem),
+        None => told.message.clone(),
+    };
+    let waiting = members(scene, gang).filter(|pod| {
+        pod.pod.bindable && pod.pod.node.is_none() && !pod.pod.terminating && pod.pod.phase == PodPhase::Pending
+    });
+    let untold = waiting.filter(|pod| {
+        let shown = pod.scheduled.as_ref().filter(|shown| shown.is_false && &*shown.reason == UNSCHEDULABLE);
+        shown.is_none_or(|shown| kind_of(&shown.message) != kind_of(&message))
+    });
+    let patches = untold.filter_map(|pod| {
+        let patch = project::pod::unschedulable(pod, UNSCHEDULABLE, &message, scene.now)?;
+        Some(Write { target: bind::pod_target(&pod.pod), call: Call::JsonStatus(patch) })
+    });
+    patches.collect()
+}
+
+const UNSCHEDULABLE: &str = "Unschedulable";
+
+fn members<'a>(scene: Scene<'a>, gang: &'a Composed) -> impl Iterator<Item = &'a PodFacts> {
+    let single = gang.pod.iter().filter_map(move |uid| scene.world.pods.by_uid(uid));
+    let owned = gang.gang.owners.iter().flat_map(move |owner| scene.world.members(owner));
+    // A single pod is its own owner, and no member of anything.
+    let owned = owned.filter(|known| gang.pod.as_ref() != Some(&known.meta.uid));
+    single.chain(owned).map(|known| &known.facts)
+}
+
+/// The status of the gang's PodGroup, in phases and words of Volcano, and the text for an event.
+pub(crate) fn group(
+    scene: Scene<'_>,
+    gang: &Composed,
+    course: &Course,
+) -> Option<(Option<Write>, Option<String>)> {
+    let known = scene.world.groups.by_uid(gang.group.as_ref()?)?;
+    let members: Vec<Member> =
+        members(scene, gang).map(|pod| Member::of(pod, course.binds.contains_key(&pod.pod.uid))).collect();
+    let admitted = matches!(course.stage, Stage::Admitted { .. });
+    let verdict = match (&course.told, &course.stage) {
+        (Some(told), _) => verdict(told),
+        (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
+        _ => Verdict::Underway,
+    };
+    let before = &known.facts.status;
+    let (after, event) = project::group::status(
+        &known.meta.uid,
+        known.facts.facts.min_member,
+        &members,
+        admitted,
+        &verdict,
+        Some(before),
+        scene.now,
+    );
+    let patch = project::status_patch(Some(&known.meta.version), Some(before), &after);
+    let target = Target::new(Kind::PodGroup, &known.meta.namespace, &known.meta.name);
+    let write = patch.map(|patch| Write { target, call: Call::Merge(patch) });
+    Some((write, event))
+}
+
+fn verdict(told: &Told) -> Verdict<'_> {
+    match (&told.reason, place_problem(&told.reason)) {
+        (_, Some(problem)) => Verdict::NoPlace(problem),
+        (Reason::NotYet(NotYet::MembersMissing { .. }), _) => Verdict::TooFewPods,
+        _ => Verdict::Other(&told.message),
+    }
+}
+
+/// What the places lack, if that is the reason.
+fn place_problem(reason: &Reason) -> Option<&PlaceProblem> {
+    use soroi_engine::reason::FlavorProblem;
+    match reason {
+        Reason::NoPlace(sets) => sets.first().map(|(_, problem)| problem),
+        Reason::NoFlavor(sets) => sets.iter().flat_map(|(_, problems)| problems).find_map(|problem| {
+            match problem {
+                FlavorProblem::NoPlace { problem, .. } => Some(problem),
+                _ => None,
+            }
+        }),
+        _ => None,
+    }
+}
+
+/// A reason without its numbers.
+pub(crate) fn kind_of(message: &str) -> String {
+    message.chars().filter(|c| !c.is_ascii_digit()).collect()
+}

@@ -1,0 +1,112 @@
+//! Taking an admission back: by suspension where there is a Job, by eviction where there is none.
+//!
+//! The order is that of DESIGN section 6: the record says so first, then members go, then the
+//! template comes back, then the quota is given back, and the record goes last.
+
+use soroi_api::plan::PlanUndo;
+use soroi_engine::event::{PlanPhase, PodPhase};
+
+use super::{Composed, Next, PartSeen, Reached, Scene, commit};
+use crate::call::Call;
+use crate::jobs::batch;
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::project;
+
+/// The next steps of taking an admission back.
+pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
+    if let Some(plan) = scene.plan(gang)
+        && plan.facts.plan.phase != PlanPhase::Undoing
+    {
+        return Next::write(vec![commit::set_phase(scene, plan, PlanPhase::Undoing, Some(undo.clone()))]);
+    }
+    let mut writes = Vec::new();
+    let mut stopped = true;
+    for seen in scene.parts(gang) {
+        if undo.started && !is_evicted(&seen, undo) {
+            writes.extend(evict(scene, &seen, undo));
+            stopped = false;
+        }
+        stopped &= stop(&seen, &mut writes);
+    }
+    let left = members_without_job(scene, gang);
+    stopped &= left.is_empty();
+    writes.extend(left.into_iter().flatten());
+    if !stopped {
+        return Next::write(writes);
+    }
+    let back: Vec<Write> = scene.parts(gang).filter_map(|seen| give_back(scene, &seen, undo)).collect();
+    if back.is_empty() { Next::reached(Reached::Undone) } else { Next::write(back) }
+}
+
+fn is_evicted(seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {
+    let facts = &seen.workload.facts.facts;
+    facts.admitted.is_none() || facts.evicted.as_deref() == Some(&undo.reason)
+}
+
+fn evict(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
+    let before = &seen.workload.facts.status;
+    let mut after = before.clone();
+    project::status::evict(&mut after, &undo.reason, &undo.message, commit::moment(scene, seen.workload));
+    batch::status(&seen.workload.meta, before, &after)
+}
+
+/// Suspends the Job and gives it its template back. True when both are seen.
+fn stop(seen: &PartSeen<'_>, writes: &mut Vec<Write>) -> bool {
+    let Some(job) = seen.job else { return true };
+    if job.finished.is_some() || job.terminating_itself {
+        return true;
+    }
+    if !job.suspend {
+        writes.extend(batch::suspended(job));
+        return false;
+    }
+    if batch::is_restored(job, &seen.workload.facts.facts) {
+        return job.suspended && job.active == 0;
+    }
+    if job.template_mutable() {
+        writes.extend(batch::restore(job, seen.workload));
+    }
+    false
+}
+
+/// Bound members that no Job stands for: they are evicted, since nobody can suspend them. An entry
+/// without a write is a member that is leaving already.
+fn members_without_job(scene: Scene<'_>, gang: &Composed) -> Vec<Option<Write>> {
+    let managed = |owner: &&soroi_engine::event::Name| {
+        !gang.parts.iter().any(|part| part.job.as_ref() == Some(owner))
+    };
+    let owners = gang.gang.owners.iter().filter(managed);
+    let members = owners.flat_map(|owner| scene.world.members(owner)).map(|known| &known.facts.pod);
+    members
+        .filter(|pod| pod.node.is_some() && !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed))
+        .map(|pod| {
+            let target = Target::new(Kind::Pod, &pod.namespace, &pod.name);
+            (!pod.terminating).then(|| Write { target, call: Call::delete(&pod.uid) })
+        })
+        .collect()
+}
+
+/// The Workload gives its quota back.
+fn give_back(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
+    let state = &seen.workload.facts;
+    if state.facts.admitted.is_none() && state.status.admission.is_none() {
+        return None;
+    }
+    let mut after = state.status.clone();
+    let moment = commit::moment(scene, seen.workload);
+    if undo.started {
+        project::status::give_back(&mut after, moment);
+    } else {
+        project::status::undo(&mut after, &undo.message, moment);
+    }
+    batch::status(&seen.workload.meta, &state.status, &after)
+}
+
+/// Removes the plan of an admission that was taken back.
+pub(super) fn remove_record(scene: Scene<'_>, gang: &Composed) -> Next {
+    match scene.plan(gang) {
+        None => Next::reached(Reached::Clean),
+        Some(plan) => Next::write(super::orphan::remove(plan)),
+    }
+}

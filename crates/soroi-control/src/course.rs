@@ -1,0 +1,133 @@
+//! How far is a gang? What was decided for it, and how much of that is known to stand.
+//!
+//! Knows decisions and the records of them. Must never know how anything is written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use soroi_api::plan::PlanUndo;
+use soroi_engine::decision::{Admission, PodSetAdmission};
+use soroi_engine::event::{Admitted, Name, PlanPhase, PodUid, Policy};
+use soroi_engine::reason::Reason;
+
+use crate::intake::PlanFacts;
+
+/// Where a gang stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Stage {
+    /// Nothing was decided for it.
+    #[default]
+    Waiting,
+    /// It was admitted.
+    Admitted {
+        /// What it got.
+        admission: Arc<Admission>,
+        /// That is written down.
+        committed: bool,
+        /// All its members are bound.
+        settled: bool,
+    },
+    /// Its admission is being taken back.
+    Leaving {
+        /// Why, and whether members ran.
+        undo: PlanUndo,
+        /// All is taken back; only the record is left.
+        undone: bool,
+    },
+}
+
+/// A gang on its way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Course {
+    pub(crate) stage: Stage,
+    /// Why it waits: for its admission, or as an admitted gang for its places.
+    pub(crate) told: Option<Told>,
+    /// Members that are to be bound, and where.
+    pub(crate) binds: BTreeMap<PodUid, Name>,
+}
+
+/// A reason as it is to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Told {
+    /// In one word.
+    pub(crate) word: &'static str,
+    /// For people.
+    pub(crate) message: String,
+    /// With its numbers.
+    pub(crate) reason: Reason,
+}
+
+impl Course {
+    /// It was admitted, for the first time or with other places.
+    pub(crate) fn admit(&mut self, admission: Admission) {
+        let admission = Arc::new(admission);
+        self.stage = Stage::Admitted { admission, committed: false, settled: false };
+        self.told = None;
+        self.binds.clear();
+    }
+
+    /// Its admission is taken back.
+    pub(crate) fn leave(&mut self, undo: PlanUndo) {
+        self.stage = Stage::Leaving { undo, undone: false };
+        self.told = None;
+        self.binds.clear();
+    }
+
+    /// Takes up what an earlier run wrote down, if nothing was decided since. Otherwise a decision
+    /// would be known to the engine, which read the same record, and to nobody who carries it out.
+    pub(crate) fn adopt_plan(&mut self, plan: &PlanFacts) {
+        if self.stage != Stage::Waiting {
+            return;
+        }
+        self.stage = match plan.plan.phase {
+            PlanPhase::Undoing => {
+                Stage::Leaving { undo: plan.undo.clone().unwrap_or_default(), undone: false }
+            }
+            PlanPhase::Holding => return,
+            PlanPhase::Committed | PlanPhase::Settled => Stage::Admitted {
+                admission: Arc::new(plan.plan.admission.clone()),
+                committed: true,
+                settled: plan.plan.phase == PlanPhase::Settled,
+            },
+        };
+    }
+
+    /// The same from a Workload's status, for policies whose commit that is.
+    pub(crate) fn adopt_status(&mut self, gang: &Name, policy: Policy, held: &Admitted, evicted: Option<PlanUndo>) {
+        if self.stage != Stage::Waiting {
+            return;
+        }
+        self.stage = match evicted {
+            Some(undo) => Stage::Leaving { undo, undone: false },
+            None => Stage::Admitted {
+                admission: Arc::new(admission_of(gang, policy, held)),
+                committed: true,
+                settled: false,
+            },
+        };
+    }
+}
+
+/// The admission that a Workload's status shows. Usage is not repeated there per resource in a form
+/// that matters here.
+fn admission_of(gang: &Name, policy: Policy, held: &Admitted) -> Admission {
+    let pod_sets = held.pod_sets.iter().map(|(name, count, flavors)| PodSetAdmission {
+        name: name.clone(),
+        count: *count,
+        flavors: flavors.clone(),
+        usage: BTreeMap::new(),
+        nodes: Vec::new(),
+        topology: held.topology.get(name).cloned(),
+    });
+    Admission {
+        gang: gang.clone(),
+        policy,
+        cluster_queue: Some(held.cluster_queue.clone()),
+        pod_sets: pod_sets.collect(),
+    }
+}
+
+/// Whether an admission decides places and so needs a plan.
+pub(crate) fn has_places(admission: &Admission) -> bool {
+    admission.pod_sets.iter().any(|set| !set.nodes.is_empty())
+}

@@ -1,0 +1,491 @@
+//! The loop: take in, decide, carry out, again. Sequential, so that the same input in the same
+//! order gives the same decisions and requests.
+//!
+//! Knows the order of things. What objects mean, what is decided and what has to be written is
+//! known elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
+use soroi_api::plan::PlanUndo;
+use soroi_clock::Clock;
+use soroi_engine::event::{Event, GangId, Millis, Name, Outcome, Policy};
+use soroi_engine::{Decision, Engine};
+
+use crate::call::{Answer, Api, Call};
+use crate::carry::{self, Reached, Scene};
+use crate::config::Config;
+use crate::course::{Course, Stage, Told};
+use crate::events::Reasons;
+use crate::intake::Schedulers;
+use crate::kind::Kind;
+use crate::lanes::{Done, Lanes, Write};
+use crate::parsed::{self, Context};
+use crate::queues::Queues;
+use crate::spoken;
+use crate::voice::Voice;
+use crate::watches::Watches;
+use crate::world::World;
+use crate::world::gang::Composed;
+use crate::world::root::Root;
+use crate::{Error, jobs, project};
+
+/// How many batches are taken in before a decision, if there are so many: decisions are better and
+/// cheaper with all that is known, but must not wait for a cluster that never is quiet.
+const BATCHES_MAX: usize = 32;
+
+/// A gang with the objects that it is made of, and how far it is.
+struct Unit {
+    composed: Composed,
+    course: Course,
+}
+
+/// The state of the loop.
+pub(crate) struct Cycle {
+    clock: Clock,
+    config: Config,
+    context: Arc<Context>,
+    watches: Watches,
+    lanes: Lanes,
+    world: World,
+    engine: Engine,
+    queues: Queues,
+    reasons: Reasons<(&'static str, String), Told>,
+    voice: Voice,
+    units: BTreeMap<Root, Unit>,
+    gangs: BTreeMap<GangId, Root>,
+    /// Plans whose gang is gone.
+    orphans: BTreeSet<GangId>,
+    /// Roots for which the next writes have to be found.
+    todo: BTreeSet<Root>,
+}
+
+enum Happened {
+    Answered(Done),
+    Changed(Vec<(Kind, soroi_watch::Change<parsed::Parsed>)>),
+    Time,
+}
+
+impl Cycle {
+    pub(crate) fn new(client: kube::Client, clock: Clock, config: Config) -> Self {
+        let schedulers = Schedulers { volcano: config.serve_volcano, ..Schedulers::default() };
+        let context = Arc::new(Context { schedulers, defaults: Default::default() });
+        let timeout = Duration::from_millis(config.request_timeout_ms);
+        let api = Api::new(client.clone(), clock.clone(), timeout, Arc::clone(&context));
+        Self {
+            watches: Watches::start(client.clone(), clock.clone(), Arc::clone(&context), config.seed),
+            lanes: Lanes::new(api, config.writes_in_flight, config.seed),
+            world: World::new(Arc::clone(&context)),
+            engine: Engine::new(config.settings.clone()),
+            queues: Queues::default(),
+            reasons: Reasons::new(
+                SignedDuration::from_millis(config.reason_refresh_ms),
+                config.refreshes_per_second,
+                clock.now(),
+            ),
+            voice: Voice::new(client.clone(), &config.instance),
+            units: BTreeMap::new(),
+            gangs: BTreeMap::new(),
+            orphans: BTreeSet::new(),
+            todo: BTreeSet::new(),
+            clock,
+            config,
+            context,
+        }
+    }
+
+    pub(crate) async fn run(mut self) -> Result<(), Error> {
+        loop {
+            let happened = self.next().await;
+            self.take(happened);
+            for _ in 1..BATCHES_MAX {
+                let Some(happened) = self.waiting() else { break };
+                self.take(happened);
+            }
+            self.compose();
+            if self.watches.are_listed() {
+                self.decide();
+                self.tell();
+                self.carry();
+            }
+            self.lanes.pump(self.clock.now_millis());
+            self.voice.pump(self.clock.now());
+        }
+    }
+
+    /// Waits for the next thing to happen.
+    async fn next(&mut self) -> Happened {
+        let due = [
+            self.watches.are_listed().then(|| self.engine.next_wakeup()).flatten(),
+            self.lanes.next_due(),
+            self.voice.next_due(),
+            self.reasons.next_due().map(|when| when.as_millisecond()),
+        ];
+        let due = due.into_iter().flatten().min();
+        let due = due.map(|due| Timestamp::from_millisecond(due).unwrap_or(Timestamp::MAX));
+        let clock = &self.clock;
+        let time = async move {
+            match due {
+                Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = self.lanes.next() => Happened::Answered(done),
+            changes = self.watches.next() => Happened::Changed(changes),
+            () = time => Happened::Time,
+            () = self.voice.free() => Happened::Time,
+        }
+    }
+
+    /// What has happened already.
+    fn waiting(&mut self) -> Option<Happened> {
+        if let Some(done) = self.lanes.next().now_or_never() {
+            return Some(Happened::Answered(done));
+        }
+        self.watches.next().now_or_never().map(Happened::Changed)
+    }
+
+    fn take(&mut self, happened: Happened) {
+        match happened {
+            Happened::Answered(done) => self.answered(&done),
+            Happened::Changed(changes) => {
+                for (kind, change) in changes {
+                    self.world.take(kind, change);
+                }
+            }
+            Happened::Time => {}
+        }
+    }
+
+    fn answered(&mut self, done: &Done) {
+        let now = self.clock.now_millis();
+        self.lanes.ended(done, now);
+        if let Some(occurrence) = spoken::answered(&self.world, done) {
+            self.voice.say(occurrence, self.clock.now());
+        }
+        let target = &done.write.target;
+        match &done.answer {
+            Answer::Object(json) => match parsed::read(target.kind, json, &self.context) {
+                Ok(parsed) => self.world.take_answer(target.kind, parsed),
+                Err(error) => tracing::warn!(%target, %error, "unreadable answer"),
+            },
+            Answer::Missing => self.world.take_missing(target),
+            Answer::Accepted if matches!(done.write.call, Call::Delete(_)) => self.world.take_missing(target),
+            Answer::Accepted | Answer::Refused(_) | Answer::Unknown(_) => {}
+        }
+        if let Call::Bind(binding) = &done.write.call {
+            self.bound(done, binding, now);
+        }
+        if let Answer::Refused(refusal) = &done.answer
+            && target.kind == Kind::GangPlan
+            && !refusal.is_conflict()
+        {
+            self.commit_refused(&target.name, now);
+        }
+        // Whoever asked looks again, also when nothing is seen to have changed.
+        if let Some(root) = self.lane_root(&done.lane) {
+            self.todo.insert(root);
+        }
+    }
+
+    /// A binding was answered. An unknown outcome is read back by the lanes.
+    fn bound(&mut self, done: &Done, binding: &serde_json::Value, now: Millis) {
+        let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
+        let pod = text(&binding["metadata"]["uid"]);
+        let outcome = match &done.answer {
+            Answer::Accepted | Answer::Object(_) => {
+                self.engine.confirm(Outcome::Bound(pod.clone()), now);
+                self.world.take_bound(&pod, &text(&binding["target"]["name"]));
+                None
+            }
+            Answer::Missing => Some(Outcome::NotBound { pod: pod.clone(), lost: true }),
+            Answer::Refused(_) => Some(Outcome::NotBound { pod: pod.clone(), lost: false }),
+            Answer::Unknown(_) => return,
+        };
+        if let Some(root) = self.lane_root(&done.lane)
+            && let Some(unit) = self.units.get_mut(&root)
+        {
+            unit.course.binds.remove(&pod);
+        }
+        if let Some(outcome) = outcome {
+            self.engine.confirm(outcome, now);
+        }
+    }
+
+    /// A plan was refused for good: nothing outside has changed, so the engine decides anew.
+    fn commit_refused(&mut self, gang: &GangId, now: Millis) {
+        let Some(root) = self.gangs.get(gang) else { return };
+        let Some(unit) = self.units.get_mut(root) else { return };
+        if matches!(unit.course.stage, Stage::Admitted { committed: false, .. }) {
+            unit.course.stage = Stage::Waiting;
+            self.engine.confirm(Outcome::NotCommitted(gang.clone()), now);
+        }
+    }
+
+    /// Puts together anew what has changed, and tells the engine.
+    fn compose(&mut self) {
+        let now = self.clock.now_millis();
+        let dirty = self.world.take_dirty();
+        for event in self.world.take_events() {
+            self.engine.apply(event, now);
+        }
+        for root in dirty {
+            match root {
+                Root::Plan(gang) => match self.gangs.get(&gang).cloned() {
+                    Some(root) => self.compose_root(root, now),
+                    None => {
+                        self.orphans.insert(gang);
+                    }
+                },
+                root => self.compose_root(root, now),
+            }
+        }
+        for target in self.world.take_stale() {
+            self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
+        }
+    }
+
+    fn compose_root(&mut self, root: Root, now: Millis) {
+        let composed = self.world.gang_of(&root);
+        let before = self.units.get(&root).map(|unit| unit.composed.gang.id.clone());
+        if let Some(gone) = before
+            && composed.as_ref().is_none_or(|composed| composed.gang.id != gone)
+        {
+            self.units.remove(&root);
+            self.gangs.remove(&gone);
+            self.engine.apply(Event::GangGone(gone.clone()), now);
+            self.reasons.forget(&gone);
+            self.orphans.insert(gone);
+        }
+        if let Some(composed) = composed {
+            let id = composed.gang.id.clone();
+            self.orphans.remove(&id);
+            self.gangs.insert(id, root.clone());
+            match self.units.get_mut(&root) {
+                Some(unit) => {
+                    if unit.composed.gang != composed.gang {
+                        self.engine.apply(Event::Gang(composed.gang.clone()), now);
+                    }
+                    unit.composed = composed;
+                }
+                None => {
+                    self.engine.apply(Event::Gang(composed.gang.clone()), now);
+                    self.units.insert(root.clone(), Unit { composed, course: Course::default() });
+                }
+            }
+            self.adopt(&root);
+        }
+        self.todo.insert(root);
+    }
+
+    /// Takes up what an earlier run left: the engine read the same records.
+    fn adopt(&mut self, root: &Root) {
+        let Some(unit) = self.units.get_mut(root) else { return };
+        if unit.course.stage != Stage::Waiting {
+            return;
+        }
+        let gang = &unit.composed.gang;
+        if let Some(plan) = self.world.plan(&gang.namespace, &gang.id) {
+            unit.course.adopt_plan(&plan.facts);
+        } else if let Some(held) = &gang.admitted {
+            let queue = self.world.cluster_queues.get(&("".into(), held.cluster_queue.clone()));
+            let checks = std::collections::BTreeMap::new();
+            let own = queue.and_then(|known| crate::intake::cluster_queue(&known.facts.queue, &checks).placement);
+            let policy = gang.policy.or(own).unwrap_or(self.config.settings.placement);
+            if policy != Policy::Unified {
+                let evicted = unit.composed.parts.iter().find_map(|part| {
+                    let state = &self.world.workloads.by_uid(&part.workload)?.facts;
+                    let condition = soroi_api::conditions::get(&state.status.conditions, "Evicted")?;
+                    (condition.status == "True").then(|| PlanUndo {
+                        reason: condition.reason.clone(),
+                        message: condition.message.clone(),
+                        started: true,
+                    })
+                });
+                unit.course.adopt_status(&gang.id, policy, held, evicted);
+            }
+        }
+    }
+
+    fn decide(&mut self) {
+        let now = self.clock.now_millis();
+        for decision in self.engine.decide(now) {
+            tracing::debug!(?decision, "decided");
+            self.decided(decision);
+        }
+        for status in self.engine.changed_cluster_queues() {
+            self.queues.cluster_queue(status);
+        }
+        for status in self.engine.changed_local_queues() {
+            self.queues.local_queue(status);
+        }
+    }
+
+    fn decided(&mut self, decision: Decision) {
+        let gang = match &decision {
+            Decision::Admit(admission) | Decision::Place(admission) => admission.gang.clone(),
+            Decision::Bind { gang, .. } | Decision::Undo { gang, .. } | Decision::Pending { gang, .. } => {
+                gang.clone()
+            }
+            Decision::Settled(gang) => gang.clone(),
+        };
+        let Some(root) = self.gangs.get(&gang).cloned() else {
+            tracing::debug!(%gang, "decided for a gang that is gone");
+            return;
+        };
+        let Some(unit) = self.units.get_mut(&root) else { return };
+        let course = &mut unit.course;
+        match decision {
+            Decision::Admit(admission) | Decision::Place(admission) => course.admit(admission),
+            Decision::Bind { pod, node, .. } => {
+                course.binds.insert(pod, node);
+            }
+            Decision::Settled(_) => {
+                if let Stage::Admitted { settled, .. } = &mut course.stage {
+                    *settled = true;
+                }
+            }
+            Decision::Undo { reason, started, .. } => {
+                let named = &unit.composed.gang;
+                let (word, message) = project::status::undo_words(&reason, &named.namespace, &named.name);
+                course.leave(PlanUndo { reason: word.into(), message, started });
+            }
+            Decision::Pending { reason, .. } => {
+                let (word, message) = (project::status::pending_word(&reason), reason.to_string());
+                let kind = (word, carry::show::kind_of(&message));
+                self.reasons.want(&gang, kind, Told { word, message, reason }, false, self.clock.now());
+                return;
+            }
+        }
+        self.reasons.forget(&gang);
+        self.todo.insert(root);
+    }
+
+    /// Hands on the reasons that may be shown now.
+    fn tell(&mut self) {
+        let now = self.clock.now();
+        for (gang, told) in self.reasons.due(now) {
+            let Some(root) = self.gangs.get(&gang).cloned() else { continue };
+            let Some(unit) = self.units.get_mut(&root) else { continue };
+            unit.course.told = Some(told.clone());
+            let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+            for occurrence in spoken::waits(scene, &unit.composed, &unit.course, &told) {
+                self.voice.say(occurrence, now);
+            }
+            self.todo.insert(root);
+        }
+    }
+
+    /// Finds the next writes of everything that changed, until nothing follows any more.
+    fn carry(&mut self) {
+        let now = self.clock.now();
+        for gang in std::mem::take(&mut self.orphans) {
+            self.carry_orphan(gang);
+        }
+        while let Some(root) = self.todo.pop_first() {
+            self.carry_root(&root, now);
+        }
+        let writes = self.queues.writes(&self.world, now);
+        self.lanes.set(&"queues".into(), writes);
+    }
+
+    /// A plan without a gang stays on the list until it is gone.
+    fn carry_orphan(&mut self, gang: GangId) {
+        let Some(plan) = self.world.plans.iter().find(|known| known.meta.name == gang) else {
+            self.lanes.set(&lane(&Root::Plan(gang)), Vec::new());
+            return;
+        };
+        let writes = carry::orphan::next(&self.world, plan);
+        self.lanes.set(&lane(&Root::Plan(gang.clone())), writes);
+        self.orphans.insert(gang);
+    }
+
+    fn carry_root(&mut self, root: &Root, now: Timestamp) {
+        let mut writes = self.job_writes(root, now);
+        loop {
+            let Some(unit) = self.units.get_mut(root) else { break };
+            let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+            let next = carry::next(scene, &unit.composed, &unit.course);
+            let Some(reached) = next.reached else {
+                writes.extend(next.writes);
+                break;
+            };
+            self.reached(root, reached, now);
+        }
+        self.lanes.set(&lane(root), writes);
+    }
+
+    /// A step stands: the engine is told, and the next one may follow.
+    fn reached(&mut self, root: &Root, reached: Reached, at: Timestamp) {
+        let Some(unit) = self.units.get_mut(root) else { return };
+        let gang = unit.composed.gang.id.clone();
+        let now = at.as_millisecond();
+        let scene = Scene { world: &self.world, now: at, epoch: self.config.epoch };
+        for occurrence in spoken::reached(scene, &unit.composed, &unit.course, reached) {
+            self.voice.say(occurrence, at);
+        }
+        match (reached, &mut unit.course.stage) {
+            (Reached::Committed, Stage::Admitted { committed, .. }) => {
+                *committed = true;
+                self.engine.confirm(Outcome::Committed(gang), now);
+            }
+            (Reached::Undone, Stage::Leaving { undone, .. }) => {
+                *undone = true;
+                self.engine.confirm(Outcome::Undone(gang), now);
+            }
+            (Reached::Clean, stage) => *stage = Stage::Waiting,
+            _ => {}
+        }
+    }
+
+    /// What the Job behind a root lacks beside decisions.
+    fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
+        let Root::Workload(namespace, name) = root else { return Vec::new() };
+        let place = (namespace.clone(), name.clone());
+        let workload = self.world.workloads.get(&place);
+        match (self.world.job_of(&place), workload) {
+            (Some(job), workload) => {
+                let gang = workload.and_then(|known| self.gangs.get(&known.meta.uid));
+                let gang = gang.or_else(|| {
+                    let group = job.facts.group.as_ref()?;
+                    let root = Root::Group(namespace.clone(), group.clone());
+                    self.units.get_key_value(&root).map(|(root, _)| root)
+                });
+                let unit = gang.and_then(|root| self.units.get(root));
+                let held = unit.is_some_and(|unit| unit.course.stage != Stage::Waiting);
+                jobs::batch::wants(job, workload, held, now)
+            }
+            (None, Some(workload)) if workload.meta.terminating => {
+                let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
+                jobs::batch::let_go(&workload.meta, Kind::Workload, finalizer).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn lane_root(&self, name: &Name) -> Option<Root> {
+        let (kind, rest) = name.split_once('/')?;
+        let place = || rest.split_once('/').map(|(namespace, name)| (Name::from(namespace), Name::from(name)));
+        match kind {
+            "workload" => place().map(|(namespace, name)| Root::Workload(namespace, name)),
+            "group" => place().map(|(namespace, name)| Root::Group(namespace, name)),
+            "pod" => Some(Root::Pod(rest.into())),
+            _ => None,
+        }
+    }
+}
+
+/// The lane of a root.
+fn lane(root: &Root) -> Name {
+    match root {
+        Root::Workload(namespace, name) => format!("workload/{namespace}/{name}").into(),
+        Root::Group(namespace, name) => format!("group/{namespace}/{name}").into(),
+        Root::Pod(uid) => format!("pod/{uid}").into(),
+        Root::Plan(gang) => format!("plan/{gang}").into(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Writes whose content has to be read first.
+//!
+//! Facts are small on purpose, so what a write needs of a whole object (a pod template) is read
+//! when it is needed. The read and the write are one step to whoever asked for it.
+
+use k8s_openapi::api::batch::v1::Job;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use soroi_api::kueue::{PodSetUpdate, ResourceFlavor, Workload};
+
+use crate::call::{Answer, Api, Call, Refusal};
+use crate::intake::{Invalid, JobFacts};
+use crate::kind::Target;
+use crate::parsed::Context;
+use crate::project;
+
+/// A write that is made of an object as it is when its turn comes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Draft {
+    /// The Workload of a Job.
+    CreateWorkload {
+        /// The Job.
+        job: Target,
+    },
+    /// The Workload again as its Job has it now.
+    MatchWorkload {
+        /// The Job.
+        job: Target,
+    },
+    /// The release of a Job.
+    Release(Box<Release>),
+    /// The Job's template as its Workload has it.
+    Restore {
+        /// The Job, as last seen.
+        job: Box<JobFacts>,
+        /// Its Workload.
+        workload: Target,
+    },
+}
+
+/// What a Job gets when it starts, and where its template is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Release {
+    pub(crate) job: JobFacts,
+    pub(crate) workload: Target,
+    /// The gang, where our scheduler binds.
+    pub(crate) gang: Option<String>,
+    /// The pod set in the Workload.
+    pub(crate) pod_set: String,
+    pub(crate) cluster_queue: String,
+    pub(crate) local_queue: String,
+    pub(crate) flavors: Vec<ResourceFlavor>,
+    pub(crate) topology_gate: bool,
+    pub(crate) parallelism: Option<u32>,
+}
+
+/// Reads what the draft needs and makes the write of it, or says what stood in the way.
+pub(crate) async fn prepare(api: &Api, context: &Context, target: &Target, draft: &Draft) -> Result<Call, Answer> {
+    match draft {
+        Draft::CreateWorkload { job } => {
+            let workload = workload_of(api, context, job).await?;
+            Ok(Call::Create(json!(workload)))
+        }
+        Draft::MatchWorkload { job } => {
+            let now: Workload = read(api, target).await?;
+            let mut wanted = workload_of(api, context, job).await?;
+            // What its user set on the Workload itself stays.
+            wanted.spec.active = now.spec.active;
+            let body = json!({
+                "metadata": { "resourceVersion": now.metadata.resource_version },
+                "spec": wanted.spec,
+            });
+            Ok(Call::Merge(body))
+        }
+        Draft::Release(release) => {
+            let workload: Workload = read(api, &release.workload).await?;
+            let template = template(&workload, &release.pod_set)?;
+            let updates: Vec<&PodSetUpdate> = workload
+                .status
+                .iter()
+                .flat_map(|status| &status.admission_checks)
+                .flat_map(|check| &check.pod_set_updates)
+                .filter(|update| update.name == release.pod_set)
+                .collect();
+            let content = project::job::Release {
+                gang: release.gang.as_deref(),
+                workload: &release.workload.name,
+                pod_set: &release.pod_set,
+                cluster_queue: &release.cluster_queue,
+                local_queue: &release.local_queue,
+                flavors: release.flavors.iter().collect(),
+                updates,
+                topology_gate: release.topology_gate,
+                parallelism: release.parallelism,
+            };
+            project::job::release(&release.job, template, &content).map(Call::Json).map_err(invalid)
+        }
+        Draft::Restore { job, workload } => {
+            let workload: Workload = read(api, workload).await?;
+            let name = workload.spec.pod_sets.first().map(|set| set.name.clone()).unwrap_or_default();
+            Ok(Call::Json(project::job::restore(job, template(&workload, &name)?, None)))
+        }
+    }
+}
+
+async fn workload_of(api: &Api, context: &Context, job: &Target) -> Result<Workload, Answer> {
+    let job: Job = read(api, job).await?;
+    let defaults = context.defaults.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    project::workload::of_job(&job, &defaults).map_err(invalid)
+}
+
+fn template<'a>(
+    workload: &'a Workload,
+    pod_set: &str,
+) -> Result<&'a k8s_openapi::api::core::v1::PodTemplateSpec, Answer> {
+    let found = workload.spec.pod_sets.iter().find(|set| set.name == pod_set);
+    found.map(|set| &set.template).ok_or_else(|| {
+        invalid(Invalid::new("spec.podSets", format!("there is no pod set \"{pod_set}\"")))
+    })
+}
+
+async fn read<T: DeserializeOwned>(api: &Api, target: &Target) -> Result<T, Answer> {
+    match api.send(target, &Call::Read).await {
+        Answer::Object(json) => serde_json::from_str(&json)
+            .map_err(|error| invalid(Invalid::new(target.to_string(), error))),
+        // Not the target of the write is missing, but what it is made of.
+        Answer::Missing => Err(refused(409, "Conflict", format!("{target} is gone"))),
+        other => Err(other),
+    }
+}
+
+fn invalid(invalid: Invalid) -> Answer {
+    refused(422, "Invalid", invalid.to_string())
+}
+
+fn refused(code: u16, reason: &str, message: String) -> Answer {
+    Answer::Refused(Refusal { code, reason: reason.into(), message })
+}

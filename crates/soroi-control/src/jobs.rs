@@ -1,0 +1,3 @@
+//! How do the kinds of jobs tie in? What each kind wants of us beside the decisions about gangs.
+
+pub(crate) mod batch;

@@ -1,0 +1,139 @@
+//! `batch/v1` Jobs: the Workload that stands for one, kept in step with it, and ended with it.
+//!
+//! A pure function says what is missing; nothing here remembers anything. The rules are those of
+//! Kueue's job framework (0.18, `pkg/controller/jobframework`): a Job with a queue-name has exactly
+//! one Workload, and runs only while that is admitted.
+
+use serde_json::json;
+use soroi_api::kueue::WorkloadStatus;
+use soroi_api::labels::kueue as keys;
+
+use crate::call::Call;
+use crate::draft::Draft;
+use crate::intake::{JobFacts, WorkloadFacts};
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::parsed::WorkloadState;
+use crate::project;
+use crate::project::status::Moment;
+use crate::world::root;
+use crate::world::store::{Known, Meta};
+
+/// Whether the Workload still says what its Job asks for. Only then may it be decided. Counts and
+/// class always count; the template only while nothing is injected into it.
+pub(crate) fn in_step(job: &JobFacts, workload: &WorkloadFacts) -> bool {
+    let [pod_set] = &workload.pod_sets[..] else { return false };
+    let [digest] = &workload.template_digests[..] else { return false };
+    job.queue == workload.queue && job.pods() == pod_set.count && job.template_digest == *digest
+}
+
+/// What a managed Job lacks beside a decision.
+pub(crate) fn wants(
+    job: &Known<JobFacts>,
+    workload: Option<&Known<WorkloadState>>,
+    held: bool,
+    at: jiff::Timestamp,
+) -> Vec<Write> {
+    let facts = &job.facts;
+    let mut writes = Vec::new();
+    let Some(workload) = workload else {
+        if facts.queue.is_none() || facts.finished.is_some() || facts.terminating_itself {
+            return writes;
+        }
+        writes.push(create(facts));
+        // It must not run without quota, whoever started it.
+        writes.extend(suspended(facts));
+        return writes;
+    };
+    let state = &workload.facts;
+    if workload.meta.terminating {
+        return leave(facts, workload, held);
+    }
+    if let Some(finished) = &facts.finished {
+        if !state.facts.finished {
+            let mut after = state.status.clone();
+            let moment = Moment { generation: workload.meta.generation, now: at };
+            project::status::finish(&mut after, finished.succeeded, &finished.message, moment);
+            writes.extend(status(&workload.meta, &state.status, &after));
+        }
+        return writes;
+    }
+    if state.facts.admitted.is_none() && !held && !state.facts.finished && !in_step(facts, &state.facts) {
+        let target = workload_target(&workload.meta);
+        writes.push(Write { target, call: Call::Draft(Box::new(Draft::MatchWorkload { job: job_target(facts) })) });
+    }
+    writes
+}
+
+/// The Workload is being deleted: its Job has to stop before it may go.
+fn leave(job: &JobFacts, workload: &Known<WorkloadState>, held: bool) -> Vec<Write> {
+    let over = job.finished.is_some() || job.terminating_itself;
+    if !over && !job.suspend {
+        return suspended(job);
+    }
+    let stopped = over || job.template_mutable();
+    if !stopped || held {
+        return Vec::new();
+    }
+    if !over && !is_restored(job, &workload.facts.facts) {
+        return restore(job, workload);
+    }
+    let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect()
+}
+
+/// Creates the Job's Workload.
+fn create(job: &JobFacts) -> Write {
+    let target = Target::new(Kind::Workload, &job.namespace, &root::workload_name(job));
+    Write { target, call: Call::Draft(Box::new(Draft::CreateWorkload { job: job_target(job) })) }
+}
+
+/// Suspends the Job unless it is.
+pub(crate) fn suspended(job: &JobFacts) -> Vec<Write> {
+    if job.suspend || job.finished.is_some() || job.terminating_itself {
+        return Vec::new();
+    }
+    vec![Write { target: job_target(job), call: Call::Json(project::job::suspend(job)) }]
+}
+
+/// The template is what its Workload was made of.
+pub(crate) fn is_restored(job: &JobFacts, workload: &WorkloadFacts) -> bool {
+    workload.template_digests.first().is_none_or(|digest| *digest == job.template_digest)
+}
+
+/// Gives the Job its template back. Only when [`JobFacts::template_mutable`].
+pub(crate) fn restore(job: &JobFacts, workload: &Known<WorkloadState>) -> Vec<Write> {
+    let target = job_target(job);
+    if job.started_at.is_some() {
+        // Kubernetes 1.34 and 1.35 refuse to change the template before.
+        return vec![Write { target, call: Call::MergeStatus(project::job::clear_start_time()) }];
+    }
+    let draft = Draft::Restore { job: Box::new(job.clone()), workload: workload_target(&workload.meta) };
+    vec![Write { target, call: Call::Draft(Box::new(draft)) }]
+}
+
+/// Takes one of our finalizers off an object.
+pub(crate) fn let_go(meta: &Meta, kind: Kind, finalizer: &str) -> Option<Write> {
+    if !meta.finalizers.iter().any(|one| &**one == finalizer) {
+        return None;
+    }
+    let left: Vec<&str> = meta.finalizers.iter().map(|one| &**one).filter(|one| *one != finalizer).collect();
+    let body = json!({
+        "metadata": { "uid": &*meta.uid, "resourceVersion": &*meta.version, "finalizers": left },
+    });
+    Some(Write { target: Target::new(kind, &meta.namespace, &meta.name), call: Call::Merge(body) })
+}
+
+/// The patch from one status of a Workload to another, if they differ. It fails when somebody else
+/// wrote in between.
+pub(crate) fn status(meta: &Meta, before: &WorkloadStatus, after: &WorkloadStatus) -> Option<Write> {
+    let patch = project::status_patch(Some(&meta.version), Some(before), after)?;
+    Some(Write { target: workload_target(meta), call: Call::MergeStatus(patch) })
+}
+
+pub(crate) fn job_target(job: &JobFacts) -> Target {
+    Target::new(Kind::Job, &job.namespace, &job.name)
+}
+
+pub(crate) fn workload_target(meta: &Meta) -> Target {
+    Target::new(Kind::Workload, &meta.namespace, &meta.name)
+}

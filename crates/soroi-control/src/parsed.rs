@@ -1,0 +1,281 @@
+//! What is kept of an object: parsed once, where it is decoded, before the next one is.
+//!
+//! Knows which intake function reads which kind. Must never know what follows from a fact.
+
+use std::sync::{Arc, RwLock};
+
+use futures::stream::BoxStream;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use soroi_api::conditions;
+use soroi_api::kueue::{
+    AdmissionCheck, ClusterQueue, ClusterQueueStatus, Cohort, LocalQueue, LocalQueueStatus, ResourceFlavor,
+    Topology, Workload, WorkloadPriorityClass, WorkloadStatus,
+};
+use soroi_api::plan::GangPlan;
+use soroi_api::volcano::{PodGroup, PodGroupStatus, Queue};
+use soroi_clock::Clock;
+use soroi_engine::event::{self, Labels, Name};
+use soroi_watch::{Change, Query};
+
+use crate::intake::{
+    self, Defaults, GroupFacts, Invalid, JobFacts, PlanFacts, PodFacts, Schedulers, WorkloadFacts,
+};
+use crate::kind::Kind;
+use crate::world::store::Meta;
+
+/// What parsing needs to know beside the object.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) schedulers: Schedulers,
+    /// Written where objects are taken in, read where Workloads are parsed.
+    pub(crate) defaults: RwLock<Defaults>,
+}
+
+/// An object as it was read.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) meta: Meta,
+    pub(crate) what: What,
+}
+
+/// The facts of an object.
+#[derive(Debug)]
+pub(crate) enum What {
+    Namespace(Labels),
+    LimitRange(Box<LimitRange>),
+    RuntimeClass(Box<RuntimeClass>),
+    PriorityClass(PriorityClass),
+    WorkloadPriorityClass(i32),
+    Topology(event::Topology),
+    Flavor(Box<FlavorState>),
+    /// Whether it is active.
+    AdmissionCheck(bool),
+    Cohort(Box<event::Cohort>),
+    ClusterQueue(Box<QueueState>),
+    LocalQueue(Box<LocalQueueState>),
+    VolcanoQueue(event::VolcanoQueue),
+    Node(event::Node),
+    GangPlan(Box<PlanFacts>),
+    PodGroup(Box<GroupState>),
+    Job(Box<JobFacts>),
+    Workload(Box<WorkloadState>),
+    Pod(Box<PodFacts>),
+    /// It could not be understood.
+    Invalid(Invalid),
+}
+
+/// A ResourceFlavor: the engine's fact, and the object as pods get it. There are few.
+#[derive(Debug, PartialEq)]
+pub(crate) struct FlavorState {
+    pub(crate) flavor: event::Flavor,
+    pub(crate) object: ResourceFlavor,
+}
+
+/// A ClusterQueue with the status that it shows. Kept whole: there are few, and what its admission
+/// checks make of it changes without it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct QueueState {
+    pub(crate) queue: ClusterQueue,
+    pub(crate) status: ClusterQueueStatus,
+}
+
+/// A LocalQueue with the status that it shows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct LocalQueueState {
+    pub(crate) queue: event::LocalQueue,
+    pub(crate) status: LocalQueueStatus,
+}
+
+/// A PodGroup with the status that it shows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct GroupState {
+    pub(crate) facts: GroupFacts,
+    pub(crate) status: PodGroupStatus,
+}
+
+/// A Workload with the status that it shows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct WorkloadState {
+    pub(crate) facts: WorkloadFacts,
+    pub(crate) status: WorkloadStatus,
+}
+
+/// Calls a macro with the type of a kind and the function that parses it.
+macro_rules! each_kind {
+    ($kind:expr, $with:ident) => {
+        match $kind {
+            Kind::Namespace => $with!(Namespace, namespace),
+            Kind::LimitRange => $with!(LimitRange, limit_range),
+            Kind::RuntimeClass => $with!(RuntimeClass, runtime_class),
+            Kind::PriorityClass => $with!(PriorityClass, priority_class),
+            Kind::WorkloadPriorityClass => $with!(WorkloadPriorityClass, workload_priority_class),
+            Kind::Topology => $with!(Topology, topology),
+            Kind::Flavor => $with!(ResourceFlavor, flavor),
+            Kind::AdmissionCheck => $with!(AdmissionCheck, admission_check),
+            Kind::Cohort => $with!(Cohort, cohort),
+            Kind::ClusterQueue => $with!(ClusterQueue, cluster_queue),
+            Kind::LocalQueue => $with!(LocalQueue, local_queue),
+            Kind::VolcanoQueue => $with!(Queue, volcano_queue),
+            Kind::Node => $with!(Node, node),
+            Kind::GangPlan => $with!(GangPlan, gang_plan),
+            Kind::PodGroup => $with!(PodGroup, pod_group),
+            Kind::Job => $with!(Job, job),
+            Kind::Workload => $with!(Workload, workload),
+            Kind::Pod => $with!(Pod, pod),
+        }
+    };
+}
+
+/// Follows all objects of a kind.
+pub(crate) fn watch(
+    client: kube::Client,
+    clock: Clock,
+    kind: Kind,
+    seed: u64,
+    context: &Arc<Context>,
+) -> BoxStream<'static, Change<Parsed>> {
+    let query = Query::path(kind.all());
+    let context = Arc::clone(context);
+    macro_rules! follow {
+        ($type:ty, $what:expr) => {
+            soroi_watch::watch_map(client, clock, query, seed, move |object: $type| {
+                parse(&object, &context, $what)
+            })
+        };
+    }
+    each_kind!(kind, follow)
+}
+
+/// Reads an object of this kind from the answer to a request.
+///
+/// # Errors
+/// What the decoder said.
+pub(crate) fn read(kind: Kind, json: &str, context: &Context) -> Result<Parsed, serde_json::Error> {
+    fn decode<T: DeserializeOwned + kube::Resource>(
+        json: &str,
+        context: &Context,
+        what: fn(&T, &Context) -> Result<What, Invalid>,
+    ) -> Result<Parsed, serde_json::Error> {
+        serde_json::from_str(json).map(|object: T| parse(&object, context, what))
+    }
+    macro_rules! decode {
+        ($type:ty, $what:expr) => {
+            decode::<$type>(json, context, $what)
+        };
+    }
+    each_kind!(kind, decode)
+}
+
+fn parse<T: kube::Resource>(
+    object: &T,
+    context: &Context,
+    what: fn(&T, &Context) -> Result<What, Invalid>,
+) -> Parsed {
+    Parsed { meta: meta(object.meta()), what: what(object, context).unwrap_or_else(What::Invalid) }
+}
+
+fn meta(meta: &ObjectMeta) -> Meta {
+    let name = |text: &Option<String>| Name::from(text.as_deref().unwrap_or_default());
+    Meta {
+        uid: name(&meta.uid),
+        namespace: name(&meta.namespace),
+        name: name(&meta.name),
+        version: name(&meta.resource_version),
+        generation: meta.generation.unwrap_or(0),
+        terminating: meta.deletion_timestamp.is_some(),
+        finalizers: meta.finalizers.iter().flatten().map(|text| Name::from(text.as_str())).collect(),
+    }
+}
+
+fn namespace(object: &Namespace, _: &Context) -> Result<What, Invalid> {
+    match intake::namespace(object) {
+        event::Event::Namespace { labels, .. } => Ok(What::Namespace(labels)),
+        other => Err(Invalid::new("metadata", format!("is no namespace: {other:?}"))),
+    }
+}
+
+fn limit_range(object: &LimitRange, _: &Context) -> Result<What, Invalid> {
+    Ok(What::LimitRange(Box::new(object.clone())))
+}
+
+fn runtime_class(object: &RuntimeClass, _: &Context) -> Result<What, Invalid> {
+    Ok(What::RuntimeClass(Box::new(object.clone())))
+}
+
+fn priority_class(object: &PriorityClass, _: &Context) -> Result<What, Invalid> {
+    Ok(What::PriorityClass(object.clone()))
+}
+
+fn workload_priority_class(object: &WorkloadPriorityClass, _: &Context) -> Result<What, Invalid> {
+    Ok(What::WorkloadPriorityClass(object.spec.value))
+}
+
+fn topology(object: &Topology, _: &Context) -> Result<What, Invalid> {
+    Ok(What::Topology(intake::topology(object)))
+}
+
+fn flavor(object: &ResourceFlavor, _: &Context) -> Result<What, Invalid> {
+    let flavor = intake::flavor(object)?;
+    Ok(What::Flavor(Box::new(FlavorState { flavor, object: object.clone() })))
+}
+
+fn admission_check(object: &AdmissionCheck, _: &Context) -> Result<What, Invalid> {
+    let shown = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    Ok(What::AdmissionCheck(conditions::is_true(shown, conditions::queue::ACTIVE)))
+}
+
+fn cohort(object: &Cohort, _: &Context) -> Result<What, Invalid> {
+    let cohort = intake::cohort(object).unwrap_or_else(|(cohort, invalid)| {
+        tracing::warn!(cohort = %cohort.name, %invalid, "counts as a cohort without quota");
+        cohort
+    });
+    Ok(What::Cohort(Box::new(cohort)))
+}
+
+fn cluster_queue(object: &ClusterQueue, _: &Context) -> Result<What, Invalid> {
+    let status = object.status.clone().unwrap_or_default();
+    Ok(What::ClusterQueue(Box::new(QueueState { queue: object.clone(), status })))
+}
+
+fn local_queue(object: &LocalQueue, _: &Context) -> Result<What, Invalid> {
+    let status = object.status.clone().unwrap_or_default();
+    Ok(What::LocalQueue(Box::new(LocalQueueState { queue: intake::local_queue(object), status })))
+}
+
+fn volcano_queue(object: &Queue, _: &Context) -> Result<What, Invalid> {
+    intake::volcano_queue(object).map(What::VolcanoQueue)
+}
+
+fn node(object: &Node, _: &Context) -> Result<What, Invalid> {
+    intake::node(object).map(What::Node)
+}
+
+fn gang_plan(object: &GangPlan, _: &Context) -> Result<What, Invalid> {
+    intake::plan(object).map(|plan| What::GangPlan(Box::new(plan)))
+}
+
+fn pod_group(object: &PodGroup, _: &Context) -> Result<What, Invalid> {
+    let facts = intake::group(object)?;
+    let status = object.status.clone().unwrap_or_default();
+    Ok(What::PodGroup(Box::new(GroupState { facts, status })))
+}
+
+fn job(object: &Job, _: &Context) -> Result<What, Invalid> {
+    intake::job(object).map(|facts| What::Job(Box::new(facts)))
+}
+
+fn workload(object: &Workload, context: &Context) -> Result<What, Invalid> {
+    let defaults = context.defaults.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let facts = intake::workload(object, &defaults)?;
+    let status = object.status.clone().unwrap_or_default();
+    Ok(What::Workload(Box::new(WorkloadState { facts, status })))
+}
+
+fn pod(object: &Pod, context: &Context) -> Result<What, Invalid> {
+    intake::pod(object, &context.schedulers).map(|facts| What::Pod(Box::new(facts)))
+}

@@ -1,0 +1,114 @@
+//! What is worth an event? The moments of a gang's life that people want to read about.
+//!
+//! Knows moments; the wording is in `events::words`.
+
+use soroi_engine::event::Name;
+
+use crate::call::{Answer, Call};
+use crate::carry::{self, Reached, Scene};
+use crate::course::{Course, Stage, Told};
+use crate::draft::Draft;
+use crate::events::{About, Occurrence, words};
+use crate::kind::{Kind, Target};
+use crate::lanes::Done;
+use crate::world::World;
+use crate::world::gang::Composed;
+use crate::world::store::Meta;
+
+/// A gang waits, and the reason is another one than before.
+pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &Told) -> Vec<Occurrence> {
+    if let Some(uid) = &gang.pod {
+        let pod = words::pod(&gang.gang.namespace, &gang.gang.name, uid);
+        return vec![words::failed_scheduling(pod, &told.message)];
+    }
+    let workloads = gang.parts.iter().filter_map(|part| scene.world.workloads.by_uid(&part.workload));
+    let said = workloads.map(|known| words::pending(workload(&known.meta), told.word, &told.message));
+    let text = carry::show::group(scene, gang, course).and_then(|(_, text)| text);
+    let group = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid));
+    let group = group.zip(text).map(|(known, text)| words::group_unschedulable(group_about(&known.meta), &text));
+    said.chain(group).collect()
+}
+
+/// A step of a gang stands.
+pub(crate) fn reached(scene: Scene<'_>, gang: &Composed, course: &Course, reached: Reached) -> Vec<Occurrence> {
+    match (reached, &course.stage) {
+        (Reached::Committed, Stage::Admitted { admission, .. }) => {
+            let Some(queue) = &admission.cluster_queue else { return Vec::new() };
+            let waited = scene.now.as_millisecond().saturating_sub(gang.gang.queued_at);
+            let workloads = gang.parts.iter().filter_map(|part| scene.world.workloads.by_uid(&part.workload));
+            let pairs = workloads.flat_map(|known| {
+                let reserved = words::quota_reserved(workload(&known.meta), queue, waited);
+                let checked = known.facts.facts.checks_ready();
+                let admitted = checked.then(|| words::admitted(workload(&known.meta), queue, 0));
+                std::iter::once(reserved).chain(admitted)
+            });
+            pairs.collect()
+        }
+        (Reached::Undone, Stage::Leaving { undo, .. }) => {
+            let workloads = gang.parts.iter().filter_map(|part| scene.world.workloads.by_uid(&part.workload));
+            let said = workloads.map(|known| match undo.started {
+                true => words::evicted(workload(&known.meta), &undo.reason, &undo.message),
+                false => words::undone(workload(&known.meta), &undo.message),
+            });
+            said.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A request was answered.
+pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
+    let target = &done.write.target;
+    match (&done.write.call, &done.answer) {
+        (Call::Bind(binding), Answer::Accepted | Answer::Object(_)) => {
+            let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
+            let pod = words::pod(&target.namespace, &target.name, &text(&binding["metadata"]["uid"]));
+            Some(words::scheduled(pod, &text(&binding["target"]["name"])))
+        }
+        (Call::Draft(draft), answer) => drafted(world, target, draft, answer),
+        (Call::Json(_), Answer::Object(_)) if target.kind == Kind::Job => {
+            // The only patches of Jobs that are no drafts are suspensions.
+            let job = job_about(world, target)?;
+            let waits = world.jobs.get(&place(target)).is_some_and(|known| known.facts.active == 0);
+            Some(if waits { words::suspended(job) } else { words::stopped(job, "No admission of its workload") })
+        }
+        _ => None,
+    }
+}
+
+fn drafted(world: &World, target: &Target, draft: &Draft, answer: &Answer) -> Option<Occurrence> {
+    match (draft, answer) {
+        (Draft::CreateWorkload { job }, Answer::Object(_)) => {
+            Some(words::created_workload(job_about(world, job)?, &target.namespace, &target.name))
+        }
+        (Draft::MatchWorkload { job }, Answer::Object(_)) => {
+            Some(words::updated_workload(job_about(world, job)?, &target.namespace, &target.name))
+        }
+        (Draft::CreateWorkload { job } | Draft::MatchWorkload { job }, Answer::Refused(refusal))
+            if refusal.code == 422 =>
+        {
+            Some(words::cannot_compose(job_about(world, job)?, &refusal.message))
+        }
+        (Draft::Release(release), Answer::Object(_)) => {
+            Some(words::started(job_about(world, target)?, &release.cluster_queue))
+        }
+        _ => None,
+    }
+}
+
+fn place(target: &Target) -> (Name, Name) {
+    (target.namespace.clone(), target.name.clone())
+}
+
+fn job_about(world: &World, target: &Target) -> Option<About> {
+    let meta = &world.jobs.get(&place(target))?.meta;
+    Some(words::job(&meta.namespace, &meta.name, &meta.uid))
+}
+
+fn workload(meta: &Meta) -> About {
+    words::workload(&meta.namespace, &meta.name, &meta.uid)
+}
+
+fn group_about(meta: &Meta) -> About {
+    words::group(&meta.namespace, &meta.name, &meta.uid)
+}

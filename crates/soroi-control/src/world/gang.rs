@@ -1,0 +1,342 @@
+//! What is the gang of this root? Puts a gang together from the objects that describe it.
+//!
+//! A pure function of the world: it is asked again whenever one of the objects changes.
+
+use soroi_engine::event::{self, Admitted, Name, PodPhase, PodSet, Policy, Readiness};
+use soroi_engine::reason::{NotYet, Off};
+
+use super::root::{self, Root};
+use super::store::{Known, Place};
+use super::World;
+use crate::intake::{self, GroupFacts, JobFacts, PodFacts, WorkloadFacts, group};
+use crate::parsed::{GroupState, WorkloadState};
+
+/// The scheduler of every cluster.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// A gang and the objects that it is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Composed {
+    pub(crate) gang: event::Gang,
+    /// The Workloads, with their jobs. Empty for single pods and for groups without a queue.
+    pub(crate) parts: Vec<Part>,
+    /// The uid of its PodGroup.
+    pub(crate) group: Option<Name>,
+    /// The uid of the pod that is all of it.
+    pub(crate) pod: Option<Name>,
+}
+
+/// A Workload of a gang.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    /// Its uid.
+    pub(crate) workload: Name,
+    /// The uid of the Job that it stands for.
+    pub(crate) job: Option<Name>,
+    /// For each of its pod sets: its name in the Workload, its name in the gang.
+    pub(crate) pod_sets: Vec<(Name, Name)>,
+}
+
+impl World {
+    /// The gang of this root, if there is one now.
+    pub(crate) fn gang_of(&self, root: &Root) -> Option<Composed> {
+        match root {
+            Root::Workload(namespace, name) => {
+                let workload = self.workloads.get(&(namespace.clone(), name.clone()))?;
+                self.gang_of_workload(workload)
+            }
+            Root::Group(namespace, name) => {
+                let group = self.groups.get(&(namespace.clone(), name.clone()))?;
+                self.gang_of_group(group)
+            }
+            Root::Pod(uid) => self.gang_of_pod(&self.pods.by_uid(uid)?.facts),
+            Root::Plan(_) => None,
+        }
+    }
+
+    fn gang_of_workload(&self, workload: &Known<WorkloadState>) -> Option<Composed> {
+        let facts = &workload.facts.facts;
+        if facts.finished || facts.terminating {
+            return None;
+        }
+        let owner = facts.owner.as_ref();
+        if owner.is_some_and(|owner| &*owner.kind == "PodGroup") {
+            return None;
+        }
+        let of_job = owner.filter(|owner| &*owner.kind == "Job" && owner.api_version.starts_with("batch/"));
+        let job = match of_job {
+            None => None,
+            Some(owner) => Some(&self.jobs.by_uid(&owner.uid)?.facts),
+        };
+        if let Some(job) = job
+            && (job.finished.is_some()
+                || job.terminating_itself
+                || (job.group.is_some() && self.group_of(job).is_some()))
+        {
+            return None;
+        }
+        let missing_group = job.and_then(|job| job.group.as_ref()).map(|group| {
+            let field = "spec.template.metadata.annotations[scheduling.k8s.io/group-name]";
+            intake::Invalid::new(field, format!("PodGroup \"{group}\" not found"))
+        });
+        let readiness = match missing_group {
+            Some(problem) => Readiness::NotYet(NotYet::Invalid(problem.reason())),
+            None => self.readiness(facts, job),
+        };
+        let gang = event::Gang {
+            id: facts.uid.clone(),
+            namespace: facts.namespace.clone(),
+            name: facts.name.clone(),
+            owners: owner.map(|owner| owner.uid.clone()).into_iter().collect(),
+            local_queue: facts.queue.clone(),
+            volcano_queue: None,
+            priority: facts.priority,
+            queued_at: facts.queued_at,
+            pod_sets: pod_sets(facts, job, false),
+            min_members: None,
+            readiness,
+            policy: job.is_none().then_some(Policy::QuotaOnly),
+            foreign_scheduler: job.and_then(|job| self.foreign(&job.scheduler)),
+            admitted: facts.admitted.clone(),
+        };
+        Some(Composed { gang, parts: vec![part(facts, job, false)], group: None, pod: None })
+    }
+
+    fn group_of(&self, job: &JobFacts) -> Option<&Known<GroupState>> {
+        self.groups.get(&(job.namespace.clone(), job.group.clone()?))
+    }
+
+    fn foreign(&self, scheduler: &Name) -> Option<Name> {
+        let known = &**scheduler == DEFAULT_SCHEDULER || self.context.schedulers.serve(scheduler);
+        (!known).then(|| scheduler.clone())
+    }
+
+    /// Whether a Workload may be decided. A Job may only when the API server would accept the
+    /// patch that releases it (DESIGN section 6, step 3); once it has its quota, that is past.
+    fn readiness(&self, workload: &WorkloadFacts, job: Option<&JobFacts>) -> Readiness {
+        if !workload.active {
+            return Readiness::Off(Off::Deactivated);
+        }
+        if let Some(invalid) = &workload.invalid {
+            return Readiness::NotYet(NotYet::Invalid(invalid.reason()));
+        }
+        let gate = workload.gated_by.as_ref().or_else(|| job?.gated_by.as_ref());
+        if let Some(gate) = gate {
+            return Readiness::NotYet(NotYet::Gated(gate.clone()));
+        }
+        let Some(job) = job else { return Readiness::Ready };
+        let decided = workload.admitted.is_some() || self.plan(&workload.namespace, &workload.uid).is_some();
+        let in_step = crate::jobs::batch::in_step(job, workload);
+        if decided || (job.template_mutable() && in_step) {
+            Readiness::Ready
+        } else {
+            Readiness::NotYet(NotYet::JobNotSuspended)
+        }
+    }
+
+    fn gang_of_group(&self, group: &Known<GroupState>) -> Option<Composed> {
+        let facts = &group.facts.facts;
+        if facts.terminating {
+            return None;
+        }
+        let place: Place = (facts.namespace.clone(), facts.name.clone());
+        let feeders: Vec<&JobFacts> = self.feeders(&place).map(|known| &known.facts).collect();
+        let managed = || feeders.iter().copied().filter(|job| job.queue.is_some());
+        if managed().next().is_some() {
+            return self.gang_of_jobs(facts, &managed().collect::<Vec<_>>());
+        }
+        let owned = self.owned(&facts.uid).find(|known| !known.facts.facts.terminating);
+        self.gang_of_members(facts, &feeders, owned.map(|known| &known.facts.facts))
+    }
+
+    /// Jobs whose templates name the group: one gang, its pod sets from their Workloads, its
+    /// minimum from the group. Nothing is decided before all of them can be.
+    fn gang_of_jobs(&self, group: &GroupFacts, jobs: &[&JobFacts]) -> Option<Composed> {
+        let live: Vec<&JobFacts> =
+            jobs.iter().copied().filter(|job| job.finished.is_none() && !job.terminating_itself).collect();
+        let done: u32 = jobs.iter().fold(0, |sum, job| sum.saturating_add(job.succeeded));
+        let mut gang = self.group_gang(group, done);
+        let mut parts = Vec::new();
+        let mut readiness = Readiness::Ready;
+        if live.is_empty() {
+            return None;
+        }
+        for job in live {
+            gang.owners.push(job.uid.clone());
+            let name = root::workload_name(job);
+            let workload = self.workloads.get(&(job.namespace.clone(), name));
+            let Some(workload) = workload.map(|known| &known.facts.facts).filter(|facts| !facts.terminating)
+            else {
+                readiness = Readiness::NotYet(NotYet::JobNotSuspended);
+                continue;
+            };
+            if readiness == Readiness::Ready {
+                readiness = self.readiness(workload, Some(job));
+            }
+            gang.foreign_scheduler = gang.foreign_scheduler.or_else(|| self.foreign(&job.scheduler));
+            gang.priority = if parts.is_empty() { workload.priority } else { gang.priority.max(workload.priority) };
+            gang.local_queue = gang.local_queue.or_else(|| workload.queue.clone());
+            gang.pod_sets.extend(pod_sets(workload, Some(job), true));
+            if let Some(admitted) = &workload.admitted {
+                merge(&mut gang.admitted, admitted, &workload.name);
+            }
+            parts.push(part(workload, Some(job), true));
+        }
+        gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
+        (!gang.pod_sets.is_empty()).then(|| Composed { gang, parts, group: Some(group.uid.clone()), pod: None })
+    }
+
+    /// Pods that name the group: one pod set per role and shape. With a queue-name, a Workload
+    /// that the group owns stands for them.
+    fn gang_of_members(
+        &self,
+        group: &GroupFacts,
+        feeders: &[&JobFacts],
+        workload: Option<&WorkloadFacts>,
+    ) -> Option<Composed> {
+        let direct = self.members(&group.key);
+        let fed = feeders.iter().flat_map(|job| self.members(&job.uid));
+        let members: Vec<&PodFacts> = direct.chain(fed).map(|known| &known.facts).collect();
+        let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
+        let sets = group::pod_sets(live.clone());
+        let succeeded = members.iter().filter(|pod| pod.pod.phase == PodPhase::Succeeded).count();
+        let done = u32::try_from(succeeded).unwrap_or(u32::MAX);
+        let mut gang = self.group_gang(group, done);
+        gang.owners.extend(feeders.iter().map(|job| job.uid.clone()));
+        gang.pod_sets = sets
+            .into_iter()
+            .map(|set| PodSet {
+                name: set.name,
+                count: set.count,
+                shape: set.shape,
+                topology: event::TopologyRequest::None,
+            })
+            .collect();
+        gang.foreign_scheduler = live.clone().find_map(|pod| self.foreign(&pod.scheduler));
+        gang.local_queue = gang.local_queue.or_else(|| members.iter().find_map(|pod| pod.queue.clone()));
+        if group.priority_class.is_none() {
+            gang.priority = live.map(|pod| pod.priority).max().unwrap_or(0);
+        }
+        let mut parts = Vec::new();
+        let mut readiness = Readiness::Ready;
+        if let Some(workload) = workload {
+            readiness = self.readiness(workload, None);
+            gang.priority = workload.priority;
+            gang.admitted = workload.admitted.clone();
+            parts.push(part(workload, None, false));
+        } else if gang.local_queue.is_some() {
+            // Its Workload is on its way.
+            readiness = Readiness::NotYet(NotYet::JobNotSuspended);
+        }
+        gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
+        (!gang.pod_sets.is_empty()).then(|| Composed { gang, parts, group: Some(group.uid.clone()), pod: None })
+    }
+
+    fn group_gang(&self, group: &GroupFacts, done: u32) -> event::Gang {
+        let class = group.priority_class.as_deref();
+        let readiness = match &group.invalid {
+            Some(invalid) => Readiness::NotYet(NotYet::Invalid(invalid.reason())),
+            None => Readiness::Ready,
+        };
+        event::Gang {
+            id: group.uid.clone(),
+            namespace: group.namespace.clone(),
+            name: group.name.clone(),
+            owners: vec![group.key.clone()],
+            local_queue: group.queue.clone(),
+            volcano_queue: Some(group.volcano_queue.clone()),
+            priority: class.and_then(|class| self.with_defaults(|all| all.pod_priority(class))).unwrap_or(0),
+            queued_at: group.created_at,
+            pod_sets: Vec::new(),
+            // Members that succeeded have done their part.
+            min_members: Some(group.min_member.saturating_sub(done).max(1)),
+            readiness,
+            policy: None,
+            foreign_scheduler: None,
+            admitted: None,
+        }
+    }
+
+    /// A group waits for its minimum of members before anything else.
+    fn gather(
+        &self,
+        group: &GroupFacts,
+        own: Readiness,
+        parts: Readiness,
+        pod_sets: &[PodSet],
+        done: u32,
+    ) -> Readiness {
+        let live = pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
+        let have = live.saturating_add(done);
+        if own != Readiness::Ready {
+            return own;
+        }
+        if have < group.min_member && parts == Readiness::Ready {
+            return Readiness::NotYet(NotYet::MembersMissing { have, need: group.min_member });
+        }
+        parts
+    }
+
+    /// A pod that belongs to nobody, from its creation until it is bound.
+    fn gang_of_pod(&self, pod: &PodFacts) -> Option<Composed> {
+        let (fact, root) = self.whose(pod);
+        if root != Some(Root::Pod(fact.uid.clone())) || fact.node.is_some() || fact.terminating {
+            return None;
+        }
+        let gate = pod.gates.first().cloned();
+        let gang = event::Gang {
+            id: fact.uid.clone(),
+            namespace: fact.namespace.clone(),
+            name: fact.name.clone(),
+            owners: vec![fact.uid.clone()],
+            local_queue: pod.queue.clone(),
+            volcano_queue: None,
+            priority: pod.priority,
+            queued_at: pod.created_at,
+            pod_sets: vec![PodSet {
+                name: soroi_api::labels::kueue::MAIN_POD_SET.into(),
+                count: 1,
+                shape: fact.shape.clone(),
+                topology: event::TopologyRequest::None,
+            }],
+            min_members: None,
+            readiness: gate.map_or(Readiness::Ready, |gate| Readiness::NotYet(NotYet::Gated(gate))),
+            policy: Some(Policy::Unified),
+            foreign_scheduler: None,
+            admitted: None,
+        };
+        Some(Composed { gang, parts: Vec::new(), group: None, pod: Some(fact.uid.clone()) })
+    }
+}
+
+/// The pod sets of a Workload, as many pods as should run now.
+fn pod_sets(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Vec<PodSet> {
+    let named = workload.pod_sets.iter().map(|set| PodSet {
+        name: root::pod_set_name(&set.name, &workload.name, in_group),
+        count: job.map_or(set.count, |job| job.pods_left().min(set.count)),
+        ..set.clone()
+    });
+    named.collect()
+}
+
+fn part(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Part {
+    let names = workload.pod_sets.iter().map(|set| {
+        (set.name.clone(), root::pod_set_name(&set.name, &workload.name, in_group))
+    });
+    Part { workload: workload.uid.clone(), job: job.map(|job| job.uid.clone()), pod_sets: names.collect() }
+}
+
+/// What several Workloads of one gang hold, together.
+fn merge(all: &mut Option<Admitted>, one: &Admitted, workload: &Name) {
+    let all = all.get_or_insert_with(|| Admitted {
+        cluster_queue: one.cluster_queue.clone(),
+        pod_sets: Vec::new(),
+        topology: Default::default(),
+    });
+    for (name, count, flavors) in &one.pod_sets {
+        all.pod_sets.push((root::pod_set_name(name, workload, true), *count, flavors.clone()));
+    }
+    for (name, places) in &one.topology {
+        all.topology.insert(root::pod_set_name(name, workload, true), places.clone());
+    }
+}

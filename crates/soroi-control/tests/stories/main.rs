@@ -1,0 +1,5 @@
+//! Whole stories: the control loop of Soroi on an embedded cluster under simulated time. What is
+//! compared is what people see.
+
+mod hog;
+mod story;
