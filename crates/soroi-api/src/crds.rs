@@ -152,6 +152,9 @@ fn mend_object(schema: &mut Map<String, Value>) {
     {
         schema.insert("type".to_owned(), type_);
     }
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
     if schema.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
         schema.remove("format");
     }

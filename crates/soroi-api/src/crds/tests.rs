@@ -36,6 +36,9 @@ fn violations(path: &str, schema: &Value, inside_choice: bool, found: &mut Vec<S
             found.push(format!("{path}: {keyword}"));
         }
     }
+    if object.get("enum").and_then(Value::as_array).is_some_and(|words| words.contains(&Value::Null)) {
+        found.push(format!("{path}: null among the words"));
+    }
     if has("anyOf") && !int_or_string {
         found.push(format!("{path}: anyOf"));
     }
