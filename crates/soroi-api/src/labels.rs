@@ -179,12 +179,6 @@ pub mod soroi {
     pub const LEADER_EPOCH: &str = "soroi.dev/leader-epoch";
     /// Finalizer of a GangPlan: it goes last.
     pub const PLAN_FINALIZER: &str = "soroi.dev/plan";
-    /// Scheduling gate of pods that wait for a place.
-    pub const GATE_PLACE: &str = "soroi.dev/place";
-    /// Annotation of a simulated pod: how many seconds it runs.
-    pub const RUN_SECONDS: &str = "soroi.dev/run-seconds";
-    /// Annotation of a simulated pod: the code that it exits with.
-    pub const EXIT_CODE: &str = "soroi.dev/exit-code";
 
     /// The scheduler that our pods name.
     pub const SCHEDULER_NAME: &str = "soroi";
