@@ -46,11 +46,11 @@ pub fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// The merge patch for a status that was computed from an object that was read: `None` if it says
-/// the same already. It carries the resourceVersion, so that it fails with a conflict where the
-/// object has changed since. (`before` absent: the object has no status yet.)
+/// The merge patch for a status that was computed from one that was read: `None` if it says the
+/// same already. With the resourceVersion that was read it fails with a conflict where the object
+/// has changed since. (`before` absent: the object has no status yet.)
 pub fn status_patch<T: serde::Serialize>(
-    meta: &kube::api::ObjectMeta,
+    resource_version: Option<&str>,
     before: Option<&T>,
     after: &T,
 ) -> Option<Value> {
@@ -59,7 +59,7 @@ pub fn status_patch<T: serde::Serialize>(
     let before = before.map_or_else(|| Value::Object(Map::new()), json);
     let change = merge_patch(&before, &json(after))?;
     let mut patch = Map::new();
-    if let Some(version) = &meta.resource_version {
+    if let Some(version) = resource_version {
         patch.insert("metadata".into(), serde_json::json!({"resourceVersion": version}));
     }
     patch.insert("status".into(), change);

@@ -282,12 +282,17 @@ pub fn pod_set_template(job: &Job) -> PodTemplateSpec {
     template
 }
 
-/// A short stand-in for a template: equal templates have equal ones. SHA-1, as Workload names.
+/// A short stand-in for a template: equal templates have equal ones, and empty maps are as good as
+/// none. SHA-1, as in Workload names.
 pub fn digest(template: &PodTemplateSpec) -> [u8; 20] {
+    let mut template = template.clone();
+    let meta = template.metadata.get_or_insert_default();
+    meta.labels = meta.labels.take().filter(|labels| !labels.is_empty());
+    meta.annotations = meta.annotations.take().filter(|annotations| !annotations.is_empty());
     // Maps of Kubernetes' types are ordered, so that the text is the same each time.
-    let text = serde_json::to_vec(template).expect("a template is made of strings, numbers and maps");
+    let text = serde_json::to_vec(&template).expect("a template is made of strings, numbers and maps");
     Sha1::digest(text).into()
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

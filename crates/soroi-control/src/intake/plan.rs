@@ -12,8 +12,7 @@ use super::{Invalid, some_name};
 /// A GangPlan: the engine's fact, and what carrying it out needs beside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanFacts {
-    /// The engine's fact. Its `owners` are empty: who owns the gang's pods stands in the objects
-    /// of the gang.
+    /// The engine's fact.
     pub plan: event::Plan,
     /// The object that stands for the gang.
     pub gang: GangRef,
@@ -58,7 +57,7 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
     Ok(PlanFacts {
         plan: event::Plan {
             gang: admission.gang.clone(),
-            owners: Vec::new(),
+            owners: spec.owners.iter().map(|owner| Arc::from(owner.as_str())).collect(),
             phase,
             admission,
             progressed_at: progressed_at.map_or(0, |time| time.0.as_millisecond()),

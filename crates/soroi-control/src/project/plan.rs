@@ -22,6 +22,8 @@ pub struct PlanOf<'a> {
     /// The API version of that object: it becomes an owner of the plan, so that the plan is
     /// deleted with it, once the finalizer allows.
     pub api_version: &'a str,
+    /// What the gang's pods say of their owner ([`event::Gang::owners`]).
+    pub owners: &'a [event::Name],
     /// The epoch of the leader that writes it.
     pub leader_epoch: i64,
     /// The LocalQueue.
@@ -38,6 +40,7 @@ pub fn plan(of: &PlanOf<'_>, admission: &Admission, phase: event::PlanPhase, now
     let total = admission.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
     let spec = GangPlanSpec {
         gang: gang.clone(),
+        owners: of.owners.iter().map(ToString::to_string).collect(),
         leader_epoch: of.leader_epoch,
         policy: Some(placement_policy(admission.policy)),
         local_queue: of.local_queue.map(Into::into),

@@ -195,15 +195,22 @@ pub fn give_back(status: &mut WorkloadStatus, at: Moment) {
     let at_once = matches!(evicted.reason.as_str(), word::PREEMPTED | word::NODE_FAILURES);
     at.set(status, condition::REQUEUED, at_once, &evicted.reason, evicted.message.clone());
     at.set(status, condition::QUOTA_RESERVED, false, word::PENDING, evicted.message);
+    lose_admission(status, at);
+}
+
+fn lose_admission(status: &mut WorkloadStatus, at: Moment) {
     status.admission = None;
     sync_admitted(status, at);
+    if conditions::get(&status.conditions, condition::PODS_READY).is_some() {
+        let message = "Not all pods are ready or succeeded".into();
+        at.set(status, condition::PODS_READY, false, word::WAIT_FOR_START, message);
+    }
 }
 
 /// An admission was taken back before all members ran: no eviction, only no quota any more.
 pub fn undo(status: &mut WorkloadStatus, message: &str, at: Moment) {
     at.set(status, condition::QUOTA_RESERVED, false, word::PENDING, message.into());
-    status.admission = None;
-    sync_admitted(status, at);
+    lose_admission(status, at);
 }
 
 /// It may be queued again: `Requeued=True`, for one of `Reactivated`, `BackoffFinished`,

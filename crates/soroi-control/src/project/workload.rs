@@ -195,4 +195,4 @@ fn template_of_pod(pod: &Pod) -> PodTemplateSpec {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

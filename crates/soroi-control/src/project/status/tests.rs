@@ -1,1 +1,307 @@
-//! Below.
+//! A Workload's life in conditions, compared by eye with what Kueue 0.18.1 wrote.
+
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+use soroi_engine::decision::TopologyDomain as Domain;
+use soroi_engine::event::{Policy, Shape, TopologyRequest};
+
+use super::super::workload::tests::picture;
+use super::*;
+
+fn at(seconds: i64) -> Moment {
+    Moment { generation: 1, now: Timestamp::from_second(1_795_988_674 + seconds).unwrap() }
+}
+
+fn pod_sets() -> Vec<PodSet> {
+    let requests = [("cpu", 500), ("example.com/gpu", 1), ("memory", 128 << 20)];
+    let requests = requests.into_iter().map(|(name, each)| (Arc::from(name), each)).collect();
+    let shape = Arc::new(Shape { requests, ..Shape::default() });
+    vec![PodSet { name: "main".into(), count: 4, shape, topology: TopologyRequest::None }]
+}
+
+fn admission() -> decision::Admission {
+    let usage = [("cpu", 2000), ("example.com/gpu", 4), ("memory", 512 << 20)];
+    let flavors = usage.iter().map(|(name, _)| (Arc::from(*name), Arc::from("tas-flavor"))).collect();
+    let domain = |name: &str| Domain { values: vec![name.into()], count: 2 };
+    decision::Admission {
+        gang: "wl".into(),
+        policy: Policy::TopologyOnly,
+        cluster_queue: Some("gpu-queue".into()),
+        pod_sets: vec![PodSetAdmission {
+            name: "main".into(),
+            count: 4,
+            flavors,
+            usage: usage.into_iter().map(|(name, amount)| (Arc::from(name), amount)).collect(),
+            nodes: Vec::new(),
+            topology: Some(TopologyPlaces {
+                levels: vec!["kubernetes.io/hostname".into()],
+                domains: vec![domain("kueue-volcano-test-worker"), domain("kueue-volcano-test-worker2")],
+            }),
+        }],
+    }
+}
+
+/// Conditions in lines: type, status, reason, message, seconds since the story began.
+fn lines(status: &WorkloadStatus) -> String {
+    let start = at(0).now;
+    let line = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        let seconds = c.last_transition_time.0.duration_since(start).as_secs();
+        format!("{seconds:<3} {}={} {}: {}", c.type_, c.status, c.reason, c.message)
+    };
+    status.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn check(status: &WorkloadStatus, expected: Expect) {
+    expected.assert_eq(&lines(status));
+}
+
+const TOO_FEW: &str = "couldn't assign flavors to pod set main: topology \"gpu-topology\" allows to fit only \
+                       3 out of 4 pod(s)";
+
+#[test]
+fn a_waiting_workload_says_why_and_what_it_asks_for() {
+    let mut status = WorkloadStatus::default();
+    pending(&mut status, word::PENDING, TOO_FEW, &pod_sets(), at(0));
+    expect![[r#"
+        {
+          "conditions": [
+            {
+              "lastTransitionTime": "2026-11-29T21:44:34Z",
+              "message": "couldn't assign flavors to pod set main: topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s)",
+              "observedGeneration": 1,
+              "reason": "Pending",
+              "status": "False",
+              "type": "QuotaReserved"
+            }
+          ],
+          "resourceRequests": [
+            {
+              "name": "main",
+              "resources": {
+                "cpu": "2",
+                "example.com/gpu": "4",
+                "memory": "512Mi"
+              }
+            }
+          ]
+        }"#]].assert_eq(&picture(&status));
+}
+
+#[test]
+fn an_admitted_workload_shows_what_it_got() {
+    let mut status = WorkloadStatus::default();
+    pending(&mut status, word::PENDING, TOO_FEW, &pod_sets(), at(0));
+    let before = status.clone();
+    reserve(&mut status, &admission(), at(8));
+    let patch = super::super::status_patch(Some("420"), Some(&before), &status).unwrap();
+    expect![[r#"
+        {
+          "metadata": {
+            "resourceVersion": "420"
+          },
+          "status": {
+            "admission": {
+              "clusterQueue": "gpu-queue",
+              "podSetAssignments": [
+                {
+                  "count": 4,
+                  "flavors": {
+                    "cpu": "tas-flavor",
+                    "example.com/gpu": "tas-flavor",
+                    "memory": "tas-flavor"
+                  },
+                  "name": "main",
+                  "resourceUsage": {
+                    "cpu": "2",
+                    "example.com/gpu": "4",
+                    "memory": "512Mi"
+                  },
+                  "topologyAssignment": {
+                    "levels": [
+                      "kubernetes.io/hostname"
+                    ],
+                    "slices": [
+                      {
+                        "domainCount": 2,
+                        "podCounts": {
+                          "universal": 2
+                        },
+                        "valuesPerLevel": [
+                          {
+                            "individual": {
+                              "prefix": "kueue-volcano-test-worker",
+                              "roots": [
+                                "",
+                                "2"
+                              ]
+                            }
+                          }
+                        ]
+                      }
+                    ]
+                  }
+                }
+              ]
+            },
+            "conditions": [
+              {
+                "lastTransitionTime": "2026-11-29T21:44:42Z",
+                "message": "Quota reserved in ClusterQueue gpu-queue",
+                "observedGeneration": 1,
+                "reason": "QuotaReserved",
+                "status": "True",
+                "type": "QuotaReserved"
+              },
+              {
+                "lastTransitionTime": "2026-11-29T21:44:42Z",
+                "message": "The workload is admitted",
+                "observedGeneration": 1,
+                "reason": "Admitted",
+                "status": "True",
+                "type": "Admitted"
+              }
+            ],
+            "resourceRequests": null
+          }
+        }"#]]
+    .assert_eq(&picture(patch));
+    // Writing the same again is no write.
+    let again = status.clone();
+    reserve(&mut status, &admission(), at(9));
+    assert_eq!(super::super::status_patch(None, Some(&again), &status), None);
+}
+
+#[test]
+fn a_life_with_an_eviction_reads_as_in_kueue() {
+    let mut status = WorkloadStatus::default();
+    reserve(&mut status, &admission(), at(0));
+    pods_ready(&mut status, false, at(0));
+    pods_ready(&mut status, true, at(3));
+    pods_ready(&mut status, false, at(10));
+    check(
+        &status,
+        expect![[r#"
+            0   QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue gpu-queue
+            0   Admitted=True Admitted: The workload is admitted
+            10  PodsReady=False WaitForRecovery: At least one pod has failed, waiting for recovery"#]],
+    );
+    evict(&mut status, word::NODE_FAILURES, "a node is gone", at(70));
+    give_back(&mut status, at(75));
+    check(
+        &status,
+        expect![[r#"
+            75  QuotaReserved=False Pending: a node is gone
+            75  Admitted=False NoReservation: The workload has no reservation
+            10  PodsReady=False WaitForStart: Not all pods are ready or succeeded
+            70  Evicted=True NodeFailures: a node is gone
+            75  Requeued=True NodeFailures: a node is gone"#]],
+    );
+    reserve(&mut status, &admission(), at(80));
+    pods_ready(&mut status, true, at(85));
+    finish(&mut status, true, "Reached expected number of succeeded pods", at(100));
+    check(
+        &status,
+        expect![[r#"
+            80  QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue gpu-queue
+            80  Admitted=True Admitted: The workload is admitted
+            85  PodsReady=True Started: All pods reached readiness and the workload is running
+            80  Evicted=False QuotaReserved: Previously: a node is gone
+            75  Requeued=True NodeFailures: a node is gone
+            100 Finished=True Succeeded: Reached expected number of succeeded pods"#]],
+    );
+    expect![[r#"
+        {
+          "past": 75,
+          "stats": {
+            "evictions": [
+              {
+                "count": 1,
+                "reason": "NodeFailures",
+                "underlyingCause": ""
+              }
+            ]
+          }
+        }"#]]
+    .assert_eq(&picture(json!({
+        "past": status.accumulated_past_execution_time_seconds, "stats": status.scheduling_stats,
+    })));
+}
+
+#[test]
+fn after_a_time_out_a_workload_pauses_until_it_is_requeued() {
+    let mut status = WorkloadStatus::default();
+    reserve(&mut status, &admission(), at(0));
+    let (reason, message) = undo_words(&UndoReason::RecoveryTimeout { have: 3, need: 4 }, "ns", "wl");
+    evict(&mut status, reason, &message, at(60));
+    give_back(&mut status, at(61));
+    requeue(&mut status, word::BACKOFF_FINISHED, at(121));
+    check(
+        &status,
+        expect![[r#"
+            61  QuotaReserved=False Pending: Exceeded the PodsReady timeout ns/wl: 3 of 4 pods are bound
+            61  Admitted=False NoReservation: The workload has no reservation
+            60  Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/wl: 3 of 4 pods are bound
+            121 Requeued=True BackoffFinished: The workload backoff was finished"#]],
+    );
+}
+
+#[test]
+fn an_undo_before_the_start_is_no_eviction() {
+    let mut status = WorkloadStatus::default();
+    reserve(&mut status, &admission(), at(0));
+    undo(&mut status, "3 of 4 pods exist", at(60));
+    check(
+        &status,
+        expect![[r#"
+            60  QuotaReserved=False Pending: 3 of 4 pods exist
+            60  Admitted=False NoReservation: The workload has no reservation"#]],
+    );
+    assert_eq!(status.admission, None);
+}
+
+#[test]
+fn checks_hold_a_workload_back_and_start_anew_after_an_eviction() {
+    let check_state = |state: CheckState| AdmissionCheckState {
+        name: "prov".into(),
+        state,
+        last_transition_time: Time(at(0).now),
+        message: "asked".into(),
+        pod_set_updates: Vec::new(),
+        requeue_after_seconds: None,
+        retry_count: None,
+    };
+    let mut status =
+        WorkloadStatus { admission_checks: vec![check_state(CheckState::Pending)], ..Default::default() };
+    reserve(&mut status, &admission(), at(0));
+    check(&status, expect!["0   QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue gpu-queue"]);
+    status.admission_checks = vec![check_state(CheckState::Ready)];
+    sync_admitted(&mut status, at(5));
+    check(
+        &status,
+        expect![[r#"
+            0   QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue gpu-queue
+            5   Admitted=True Admitted: The workload is admitted"#]],
+    );
+    evict(&mut status, word::PREEMPTED, "for another", at(10));
+    expect![[r#"
+        [
+          {
+            "lastTransitionTime": "2026-11-29T21:44:44Z",
+            "message": "Reset to Pending after eviction. Previously: Ready",
+            "name": "prov",
+            "state": "Pending"
+          }
+        ]"#]]
+    .assert_eq(&picture(&status.admission_checks));
+}
+
+#[test]
+fn kinds_of_reasons_have_kueues_words() {
+    let queue = Reason::Queue(soroi_engine::reason::QueueProblem::LocalQueueMissing("q".into()));
+    assert_eq!(pending_word(&queue), "Inadmissible");
+    assert_eq!(pending_word(&Reason::Off(Off::Deactivated)), "Inadmissible");
+    assert_eq!(pending_word(&Reason::NotYet(NotYet::Gated("g".into()))), "AdmissionGated");
+    assert_eq!(pending_word(&Reason::NamespaceMismatch), "Pending");
+}

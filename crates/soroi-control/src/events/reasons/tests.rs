@@ -1,0 +1,87 @@
+//! The bounds on reasons.
+
+use super::*;
+
+type Told = Vec<(GangId, (&'static str, u32))>;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millisecond(millis).unwrap()
+}
+
+fn reasons(per_second: u32) -> Reasons<&'static str, (&'static str, u32)> {
+    Reasons::new(SignedDuration::from_secs(5), per_second, at(0))
+}
+
+fn want(
+    reasons: &mut Reasons<&'static str, (&'static str, u32)>,
+    gang: &str,
+    kind: &'static str,
+    n: u32,
+    t: i64,
+) {
+    reasons.want(&gang.into(), kind, (kind, n), false, at(t));
+}
+
+fn told(list: Told) -> Vec<String> {
+    list.into_iter().map(|(gang, (kind, number))| format!("{gang} {kind} {number}")).collect()
+}
+
+#[test]
+fn a_new_kind_is_told_at_once_and_new_numbers_after_a_while() {
+    let mut reasons = reasons(50);
+    want(&mut reasons, "a", "quota", 1, 0);
+    assert_eq!(told(reasons.due(at(0))), ["a quota 1"]);
+    want(&mut reasons, "a", "quota", 2, 1_000);
+    assert_eq!(told(reasons.due(at(1_000))), [""; 0]);
+    assert_eq!(reasons.next_due(), Some(at(5_000)));
+    want(&mut reasons, "a", "quota", 3, 2_000);
+    assert_eq!(told(reasons.due(at(4_999))), [""; 0]);
+    assert_eq!(told(reasons.due(at(5_000))), ["a quota 3"]);
+    want(&mut reasons, "a", "place", 1, 5_001);
+    assert_eq!(told(reasons.due(at(5_001))), ["a place 1"]);
+    assert_eq!(reasons.next_due(), None);
+}
+
+#[test]
+fn what_goes_back_to_what_is_shown_is_not_written() {
+    let mut reasons = reasons(50);
+    want(&mut reasons, "a", "quota", 1, 0);
+    reasons.due(at(0));
+    want(&mut reasons, "a", "quota", 2, 100);
+    want(&mut reasons, "a", "quota", 1, 200);
+    assert_eq!(told(reasons.due(at(9_000))), [""; 0]);
+}
+
+#[test]
+fn heads_go_first_and_all_together_keep_within_the_bound() {
+    let mut reasons = reasons(2);
+    for gang in ["a", "b", "c", "d", "e"] {
+        want(&mut reasons, gang, "quota", 1, 0);
+    }
+    assert_eq!(reasons.due(at(0)).len(), 5, "kinds do not wait");
+    for gang in ["a", "b", "c", "d", "e"] {
+        reasons.want(&gang.into(), "quota", ("quota", 2), gang == "d", at(10_000));
+    }
+    assert_eq!(told(reasons.due(at(10_000))), ["d quota 2", "a quota 2"]);
+    assert_eq!(told(reasons.due(at(10_100))), [""; 0]);
+    assert_eq!(reasons.next_due(), Some(at(10_500)));
+    assert_eq!(told(reasons.due(at(11_000))), ["b quota 2", "c quota 2"]);
+    // New kinds come before numbers, and are not counted twice.
+    want(&mut reasons, "a", "place", 1, 11_400);
+    assert_eq!(told(reasons.due(at(11_500))), ["a place 1"]);
+    assert_eq!(told(reasons.due(at(12_000))), ["e quota 2"]);
+}
+
+#[test]
+fn a_write_that_failed_is_tried_again_after_a_pause() {
+    let mut reasons = reasons(50);
+    want(&mut reasons, "a", "quota", 1, 0);
+    reasons.due(at(0));
+    reasons.not_written(&"a".into(), at(100));
+    assert_eq!(told(reasons.due(at(100))), [""; 0]);
+    assert_eq!(reasons.next_due(), Some(at(5_100)));
+    assert_eq!(told(reasons.due(at(5_100))), ["a quota 1"]);
+    reasons.forget(&"a".into());
+    want(&mut reasons, "a", "quota", 1, 5_200);
+    assert_eq!(told(reasons.due(at(5_200))), ["a quota 1"]);
+}
