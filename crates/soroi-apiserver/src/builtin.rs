@@ -69,6 +69,9 @@ pub(crate) const PLAIN: Rules = Rules {
     check_status: |_, _| Vec::new(),
 };
 
+/// Roles and their bindings are kept, and nobody is held to them.
+const ROLE: Rules = Rules { name: NameRule::PathSegment, ..PLAIN };
+
 /// A row of the table below.
 struct Row {
     group: &'static str,
@@ -148,13 +151,10 @@ impl Row {
             selectable: self.selectable.iter().map(|s| (*s).to_owned()).collect(),
             slot: Arc::from(slot.as_str()),
             view: if self.group == "events.k8s.io" { View::NewEvent } else { View::Plain },
-            columns: Vec::new(),
             schema: OnceLock::new(),
         }
     }
 }
-
-const GENERATION: Rules = Rules { generation: true, ..PLAIN };
 
 fn table() -> Vec<Row> {
     let mut rows = core();
@@ -213,7 +213,11 @@ fn groups() -> Vec<Row> {
             .cluster(),
         row("coordination.k8s.io", "Lease", "leases", PLAIN),
         row("node.k8s.io", "RuntimeClass", "runtimeclasses", small::RUNTIME_CLASS).cluster(),
-        row("policy", "PodDisruptionBudget", "poddisruptionbudgets", GENERATION).short(&["pdb"]).status(),
+        row("policy", "PodDisruptionBudget", "poddisruptionbudgets", Rules { generation: true, ..PLAIN }).short(&["pdb"]).status(),
+        row("rbac.authorization.k8s.io", "Role", "roles", ROLE),
+        row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", ROLE),
+        row("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", ROLE).cluster(),
+        row("rbac.authorization.k8s.io", "ClusterRoleBinding", "clusterrolebindings", ROLE).cluster(),
         row("storage.k8s.io", "StorageClass", "storageclasses", small::STORAGE_CLASS)
             .short(&["sc"])
             .cluster(),

@@ -2,8 +2,6 @@
 //!
 //! Knows the layout of `metadata`. Must never know a kind.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -142,11 +140,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.values().all(is_empty),
         _ => false,
     }
-}
-
-/// A path with a key added: `spec` and `x` give `spec.x`.
-pub(crate) fn join<'a>(path: &'a str, key: &'a str) -> Cow<'a, str> {
-    if path.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(format!("{path}.{key}")) }
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
 use crate::builtin::Rules;
 use crate::schema::Schema;
 
@@ -37,8 +35,6 @@ pub(crate) struct Resource {
     pub(crate) slot: Arc<str>,
     /// How this resource shows what is stored.
     pub(crate) view: View,
-    /// Columns of the CRD's Tables.
-    pub(crate) columns: Vec<Value>,
     /// The schema: made at once for CRDs, at first use for built-in kinds.
     pub(crate) schema: OnceLock<Option<Arc<Schema>>>,
 }

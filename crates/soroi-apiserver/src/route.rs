@@ -249,6 +249,7 @@ fn call(
         manager: options.manager.clone().unwrap_or_else(|| agent.to_owned()),
         options,
         user,
+        applying: false,
         warnings: Vec::new(),
     })
 }

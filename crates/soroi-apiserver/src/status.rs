@@ -374,12 +374,6 @@ impl ApiError {
         Self { details: Some(json!({})), ..Self::new(405, "MethodNotAllowed", text) }
     }
 
-    /// 405 in the words for one resource.
-    pub(crate) fn not_supported(resource: &Resource, action: &str) -> Self {
-        let message = format!("{action} is not supported on resources of kind {:?}", resource.qualified());
-        Self::about(405, "MethodNotAllowed", resource, "", message)
-    }
-
     /// 410: the asked-for revision is no longer kept.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
@@ -403,15 +397,6 @@ impl ApiError {
         }
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         Self { details: Some(details), ..Self::new(429, "TooManyRequests", message) }
-    }
-
-    /// 500 with a plain sentence.
-    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
-        let cause = json!({ "message": message.to_string() });
-        Self {
-            details: Some(json!({ "causes": [cause] })),
-            ..Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
-        }
     }
 
     /// 500 without a reason, as Kubernetes answers where it has no better error.

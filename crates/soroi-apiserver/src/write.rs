@@ -37,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) user: User,
     /// Who is named in `managedFields`.
     pub(crate) manager: String,
+    /// Is it a server-side apply, which settles by itself who owns which field?
+    pub(crate) applying: bool,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -70,6 +72,7 @@ impl Call {
             },
             user: User { name: "system:apiserver".into(), groups: Vec::new() },
             manager: "soroi-apiserver".into(),
+            applying: false,
             warnings: Vec::new(),
         }
     }
@@ -141,6 +144,16 @@ impl Call {
         }
     }
 
+    /// 409: the stored object is not the one that the request means.
+    pub(crate) fn precondition(&self, what: &str, wanted: &str, found: &str) -> ApiError {
+        let key = ["/registry", &self.resource.plural, &self.namespace, &self.name];
+        let key = key.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+        );
+        ApiError::conflict(&self.resource, &self.name, why)
+    }
+
     fn now(&self) -> String {
         object::timestamp(self.shared.clock.now())
     }
@@ -178,7 +191,6 @@ pub(crate) fn create_object(call: &mut Call, mut object: Value) -> Result<Arc<St
         object::fields_mut(&mut object).remove("status");
     }
     (resource.rules.create)(&mut object);
-    managed::on_create(call, &mut object);
     check(&resource, &object, None, Part::Main)?;
     call.validate(Operation::Create, Some(&object), None)?;
     let stored = store_new(call, object)?;
@@ -298,12 +310,6 @@ pub(crate) fn update(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Resul
     let validation = call.options.validation;
     let object = decode::object(&call.resource, headers, &body, validation, &mut call.warnings)?;
     let object = if call.resource.view == View::NewEvent { event::to_stored(object) } else { object };
-    let name = object::meta(&object, "name");
-    if name != call.name {
-        let wanted = &call.name;
-        let text = format!("the name of the object ({name}) does not match the name on the URL ({wanted})");
-        return Err(ApiError::bad_request(text));
-    }
     let stored = change(call, |_, _| Ok(object.clone()))?;
     Ok(Reply::ok(read::show_json(&call.resource, &stored)))
 }
@@ -325,7 +331,8 @@ pub(crate) fn patch(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Result
 
 /// A server-side apply: creates what is missing.
 fn apply(call: &mut Call, configuration: &Value) -> Result<Reply, ApiError> {
-    managed::check_configuration(call, configuration)?;
+    call.applying = true;
+    let configuration = &managed::check_configuration(call, configuration)?;
     match change(call, |call, current| {
         let mut new = managed::applied(call, Some(current), configuration)?;
         settle_patched(call, &mut new)?;
@@ -395,7 +402,9 @@ fn change_once(call: &mut Call, current: &Stored, mut new: Value) -> Result<Opti
         (resource.rules.update)(&mut new, old);
     }
     bump_generation(&resource, &mut new, old);
-    managed::on_change(call, &mut new, old);
+    if !call.applying {
+        managed::on_change(call, &mut new, old);
+    }
     check_finalizers(&resource, &new, old)?;
     check(&resource, &new, Some(old), part)?;
     call.validate(operation, Some(&new), Some(old))?;
@@ -405,10 +414,20 @@ fn change_once(call: &mut Call, current: &Stored, mut new: Value) -> Result<Opti
 /// Checks uid and resourceVersion against the stored object, where the client sends them.
 fn check_identity(call: &Call, current: &Stored, new: &Value) -> Result<(), ApiError> {
     let resource = &call.resource;
+    let name = object::meta(new, "name");
+    if name != call.name {
+        let wanted = &call.name;
+        let text = format!("the name of the object ({name}) does not match the name on the URL ({wanted})");
+        return Err(ApiError::bad_request(text));
+    }
+    let namespace = object::meta(new, "namespace");
+    if resource.namespaced && !namespace.is_empty() && namespace != call.namespace {
+        let text = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(text));
+    }
     let (uid, now) = (object::meta(new, "uid"), object::meta(&current.value, "uid"));
     if !uid.is_empty() && uid != now {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {now}");
-        return Err(ApiError::conflict(resource, &call.name, why));
+        return Err(call.precondition("UID", uid, now));
     }
     match object::meta(new, "resourceVersion") {
         "" | "0" if resource.custom && call.part() == Part::Main || resource.rules.needs_revision => {

@@ -188,7 +188,6 @@ fn defined(crd: &Value) -> Option<Resource> {
         selectable,
         slot,
         view: View::Plain,
-        columns: object::list(version, &["additionalPrinterColumns"]).to_vec(),
         schema: OnceLock::from(schema.map(Arc::new)),
     })
 }

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::events::v1::Event as NewEvent;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -61,6 +62,10 @@ table! {
     ("events.k8s.io", "Event") => NewEvent,
     ("node.k8s.io", "RuntimeClass") => RuntimeClass,
     ("policy", "PodDisruptionBudget") => PodDisruptionBudget,
+    ("rbac.authorization.k8s.io", "ClusterRole") => ClusterRole,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding") => ClusterRoleBinding,
+    ("rbac.authorization.k8s.io", "Role") => Role,
+    ("rbac.authorization.k8s.io", "RoleBinding") => RoleBinding,
     ("scheduling.k8s.io", "PriorityClass") => PriorityClass,
     ("storage.k8s.io", "CSIDriver") => CSIDriver,
     ("storage.k8s.io", "CSINode") => CSINode,

@@ -9,7 +9,11 @@ const OPERATIONS_MAX: usize = 10_000;
 
 /// Parses the list of operations.
 pub(crate) fn parse(body: &[u8]) -> Result<json_patch::Patch, ApiError> {
-    let patch: json_patch::Patch = serde_json::from_slice(body)
+    let list: Vec<Value> = serde_json::from_slice(body).map_err(|_| {
+        let found = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp";
+        ApiError::bad_request(format!("error decoding patch: {found}"))
+    })?;
+    let patch: json_patch::Patch = serde_json::from_value(Value::Array(list))
         .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
     if patch.len() > OPERATIONS_MAX {
         let count = patch.len();

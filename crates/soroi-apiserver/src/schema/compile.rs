@@ -18,6 +18,8 @@ pub(crate) fn compile_builtin(schema: &Value) -> Schema {
         ..Compiler::default()
     };
     let root = compiler.node(schema, "", 0);
+    let title = object::text(schema, &["title"]);
+    compiler.nodes[root].name = title.rsplit('.').next().unwrap_or("").to_owned();
     compiler.finish(root, false)
 }
 
@@ -66,6 +68,9 @@ impl<'a> Compiler<'a> {
             self.fill(ix, schema, "", 0);
         }
         let node = &mut self.nodes[ix];
+        if FREE.contains(&name.rsplit('.').next().unwrap_or(name)) {
+            *node = Node::default();
+        }
         node.name = name.rsplit('.').next().unwrap_or(name).to_owned();
         node.special = match name {
             "io.k8s.apimachinery.pkg.api.resource.Quantity" => Special::Quantity,
@@ -115,7 +120,7 @@ impl<'a> Compiler<'a> {
         if let Some(items) = object::at(schema, &["items"]) {
             node.items = Some(self.node(items, &format!("{}items", dotted(path)), deeper));
         }
-        let mut several = |key: &str, compiler: &mut Self| -> Vec<NodeIx> {
+        let several = |key: &str, compiler: &mut Self| -> Vec<NodeIx> {
             let list = object::list(schema, &[key]).iter().enumerate();
             list.map(|(i, s)| compiler.branch(s, &format!("{}{key}[{i}]", dotted(path)), deeper)).collect()
         };
@@ -227,6 +232,16 @@ impl<'a> Compiler<'a> {
         }
     }
 }
+
+/// Types of Kubernetes that hold any JSON, whatever k8s-openapi says of their type.
+const FREE: &[&str] = &[
+    "FieldsV1",
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+    "RawExtension",
+];
 
 const MUST_HAVE_TYPE: &str = "must not be empty for specified object fields";
 

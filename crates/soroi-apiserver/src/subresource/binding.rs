@@ -51,11 +51,11 @@ fn check_pod(call: &Call, binding: &Value, current: &Stored) -> Result<(), ApiEr
     let name = &call.name;
     let (uid, wanted) = (object::meta(pod, "uid"), object::meta(binding, "uid"));
     if !wanted.is_empty() && wanted != uid {
-        return Err(precondition(call, "UID", wanted, uid));
+        return Err(call.precondition("UID", wanted, uid));
     }
     let (revision, wanted) = (current.revision.to_string(), object::meta(binding, "resourceVersion"));
     if !wanted.is_empty() && wanted != revision {
-        return Err(precondition(call, "ResourceVersion", wanted, &revision));
+        return Err(call.precondition("ResourceVersion", wanted, &revision));
     }
     let node = object::text(pod, &["spec", "nodeName"]);
     let why = if object::deleting(pod) {
@@ -68,14 +68,6 @@ fn check_pod(call: &Call, binding: &Value, current: &Stored) -> Result<(), ApiEr
         return Ok(());
     };
     Err(ApiError::conflict_named("pods/binding", name, why))
-}
-
-fn precondition(call: &Call, what: &str, wanted: &str, found: &str) -> ApiError {
-    let key = format!("/registry/pods/{}/{}", call.namespace, call.name);
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-    );
-    ApiError::conflict(&call.resource, &call.name, why)
 }
 
 /// The pod with its node, the binding's annotations, and the condition that it is scheduled.

@@ -118,7 +118,7 @@ pub(crate) fn service_account(pod: &mut Value) {
 pub(crate) fn priority(state: &State, pod: &mut Value) -> Result<(), ApiError> {
     let name = object::text(pod, &["spec", "priorityClassName"]).to_owned();
     let class = if name.is_empty() {
-        let mut classes = state.collection(PRIORITY_CLASSES).into_iter().flat_map(|c| c.range(None, None));
+        let classes = state.collection(PRIORITY_CLASSES).into_iter().flat_map(|c| c.range(None, None));
         classes.map(|(_, c)| c).find(|c| object::flag(&c.value, &["globalDefault"])).cloned()
     } else {
         let found = state.get(PRIORITY_CLASSES, "", &name).cloned();
