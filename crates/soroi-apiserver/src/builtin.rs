@@ -213,7 +213,9 @@ fn groups() -> Vec<Row> {
             .cluster(),
         row("coordination.k8s.io", "Lease", "leases", PLAIN),
         row("node.k8s.io", "RuntimeClass", "runtimeclasses", small::RUNTIME_CLASS).cluster(),
-        row("policy", "PodDisruptionBudget", "poddisruptionbudgets", Rules { generation: true, ..PLAIN }).short(&["pdb"]).status(),
+        row("policy", "PodDisruptionBudget", "poddisruptionbudgets", Rules { generation: true, ..PLAIN })
+            .short(&["pdb"])
+            .status(),
         row("rbac.authorization.k8s.io", "Role", "roles", ROLE),
         row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", ROLE),
         row("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", ROLE).cluster(),

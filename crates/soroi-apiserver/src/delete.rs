@@ -289,7 +289,7 @@ fn marked(current: &Value, finalizers: Vec<Value>, grace: i64, now: jiff::Timest
     let before = object::number(current, &["metadata", "deletionGracePeriodSeconds"]);
     let generation = object::number(current, &["metadata", "generation"]);
     let metadata = object::meta_mut(&mut new);
-    let finalizers = (!finalizers.is_empty()).then(|| Value::Array(finalizers));
+    let finalizers = (!finalizers.is_empty()).then_some(Value::Array(finalizers));
     object::put(metadata, "finalizers", finalizers);
     if !was_deleting || before.is_some_and(|b| grace < b) {
         let span = Duration::from_secs(u64::try_from(grace).unwrap_or(0));

@@ -79,7 +79,8 @@ pub(crate) fn check_configuration(call: &Call, configuration: &Value) -> Result<
     if object::at(configuration, &["metadata", "managedFields"]).is_some() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let (version, kind) = (object::text(configuration, &["apiVersion"]), object::text(configuration, &["kind"]));
+    let (version, kind) =
+        (object::text(configuration, &["apiVersion"]), object::text(configuration, &["kind"]));
     let resource = &call.resource;
     if version != resource.api_version() || kind != resource.kind {
         let text = format!(
@@ -111,7 +112,11 @@ pub(crate) fn check_configuration(call: &Call, configuration: &Value) -> Result<
 ///
 /// # Errors
 /// 409 when another manager applied a different value and the request does not force its own.
-pub(crate) fn applied(call: &Call, current: Option<&Value>, configuration: &Value) -> Result<Value, ApiError> {
+pub(crate) fn applied(
+    call: &Call,
+    current: Option<&Value>,
+    configuration: &Value,
+) -> Result<Value, ApiError> {
     let shape = Shape::root(call.resource.schema().map(std::sync::Arc::as_ref));
     let mut base = json!({});
     let live = current.unwrap_or_else(|| {
@@ -125,8 +130,10 @@ pub(crate) fn applied(call: &Call, current: Option<&Value>, configuration: &Valu
     let changed: BTreeSet<Vec<Step>> = wanted
         .paths()
         .filter(|path| {
+            // That an item is in a list is not a matter of its value.
+            let item = matches!(path.last(), Some(Step::Key(_)));
             let here = fields::get(shape, live, path);
-            here.is_some() && here != fields::get(shape, configuration, path)
+            here.is_some() && !item && here != fields::get(shape, configuration, path)
         })
         .cloned()
         .collect();
@@ -231,9 +238,9 @@ pub(crate) fn on_change(call: &Call, new: &mut Value, old: &Value) {
         return;
     }
     // An empty list is the documented way to reset ownership.
-    let reset = object::at(new, &["metadata", "managedFields"])
-        .and_then(Value::as_array)
-        .is_some_and(|l| l.is_empty() || l.iter().all(|e| e.as_object().is_some_and(serde_json::Map::is_empty)));
+    let reset = object::at(new, &["metadata", "managedFields"]).and_then(Value::as_array).is_some_and(|l| {
+        l.is_empty() || l.iter().all(|e| e.as_object().is_some_and(serde_json::Map::is_empty))
+    });
     if reset {
         object::meta_mut(new).remove("managedFields");
         return;
@@ -241,7 +248,13 @@ pub(crate) fn on_change(call: &Call, new: &mut Value, old: &Value) {
     let shape = Shape::root(call.resource.schema().map(std::sync::Arc::as_ref));
     let mut entries = entries(old);
     for entry in &mut entries {
-        entry.fields.retain(|path| fields::get(shape, new, path) == fields::get(shape, old, path));
+        entry.fields.retain(|path| {
+            let (now, before) = (fields::get(shape, new, path), fields::get(shape, old, path));
+            match path.last() {
+                Some(Step::Key(_)) => now.is_some(),
+                _ => now == before,
+            }
+        });
     }
     put_entries(new, entries);
 }

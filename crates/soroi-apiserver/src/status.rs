@@ -91,7 +91,8 @@ impl FieldErrorKind {
 }
 
 impl FieldError {
-    fn new(kind: FieldErrorKind, field: &str, value: Value, detail: impl Into<String>) -> Self {
+    /// An error of any kind, as an admission hook reports it.
+    pub fn new(kind: FieldErrorKind, field: &str, value: Value, detail: impl Into<String>) -> Self {
         Self { kind, field: field.to_owned(), value, detail: detail.into(), verbatim: None, hidden: false }
     }
 

@@ -104,6 +104,8 @@ pub(crate) struct Collection {
     events: VecDeque<Arc<Event>>,
     /// Every event after this revision is still in `events`.
     floor: u64,
+    /// The resource is no longer served.
+    closed: bool,
     latest: watch::Sender<u64>,
 }
 
@@ -114,6 +116,7 @@ impl Collection {
             by_node: BTreeMap::new(),
             events: VecDeque::new(),
             floor,
+            closed: false,
             latest: watch::Sender::new(floor),
         }
     }
@@ -158,6 +161,11 @@ impl Collection {
             old.entry(key).or_insert_with(|| event.before.clone());
         }
         Some(old)
+    }
+
+    /// Is the resource no longer served?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Tells when this resource changes; the value is the revision of its last event.
@@ -208,18 +216,22 @@ impl State {
 
     /// The objects of a slot, made when missing.
     pub(crate) fn collection_mut(&mut self, slot: &Arc<str>) -> &mut Collection {
-        // A slot that was never written has no forgotten events, whatever the revision is; but one
-        // dropped with its CRD and made again must not promise the history of the former.
-        if !self.collections.contains_key(slot) {
-            let floor = if self.revision == FIRST_REVISION { 0 } else { self.revision };
-            self.collections.insert(slot.clone(), Collection::new(floor));
+        // A slot that was never written has no forgotten events, whatever the revision is; one whose
+        // CRD went and came back does not promise the history of the former.
+        let revision = self.revision;
+        let collection = self.collections.entry(slot.clone()).or_insert_with(|| Collection::new(0));
+        if collection.closed {
+            *collection = Collection::new(revision);
         }
-        self.collections.get_mut(slot).expect("inserted above")
+        collection
     }
 
-    /// Forgets a slot; its watches end.
-    pub(crate) fn drop_slot(&mut self, slot: &str) {
-        self.collections.remove(slot);
+    /// Ends a slot: its watches show what is left of its history, and end.
+    pub(crate) fn close_slot(&mut self, slot: &str) {
+        if let Some(collection) = self.collections.get_mut(slot) {
+            collection.closed = true;
+            collection.latest.send_replace(self.revision);
+        }
     }
 
     /// All slots that have objects or watchers.

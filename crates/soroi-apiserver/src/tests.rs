@@ -60,7 +60,9 @@ impl World {
         };
         let body = match body {
             "" => String::new(),
-            text => serde_saphyr::from_str::<Value>(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string(),
+            text => {
+                serde_saphyr::from_str::<Value>(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string()
+            }
         };
         let request = Request::builder()
             .method(method)
@@ -131,7 +133,9 @@ fn full_path(path: &str) -> String {
 fn describe(value: &Value) -> String {
     let text = |path: &[&str]| crate::object::text(value, path).to_owned();
     match value["kind"].as_str() {
-        Some("Status") if value["status"] == "Failure" => format!("{} {}", text(&["reason"]), text(&["message"])),
+        Some("Status") if value["status"] == "Failure" => {
+            format!("{} {}", text(&["reason"]), text(&["message"]))
+        }
         Some("Status") => "Success".to_owned(),
         Some(kind) if kind.ends_with("List") && value["items"].is_array() => {
             let names = value["items"].as_array().unwrap().iter();

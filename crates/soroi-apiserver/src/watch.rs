@@ -137,7 +137,9 @@ impl Watcher {
                 self.ended = true;
                 return;
             };
-            events.cloned().collect()
+            let events = events.cloned().collect();
+            self.ended = collection.is_closed();
+            events
         };
         for event in events {
             self.shown = event.object.revision;

@@ -234,9 +234,11 @@ fn begin(call: &Call, object: &mut Value) {
     drop(state);
     let generation = call.resource.custom || call.resource.rules.generation;
     let metadata = object::meta_mut(object);
-    for key in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generation"]
-    {
+    for key in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
         metadata.remove(key);
+    }
+    if !call.applying {
+        metadata.remove("managedFields");
     }
     metadata.insert("uid".into(), uid.into());
     metadata.insert("creationTimestamp".into(), now.into());

@@ -152,7 +152,7 @@ pub(crate) fn after_removal(shared: &Shared, resource: &Resource, crd: &Value) {
     for (namespace, name) in keys {
         state.remove(&defined.slot, &namespace, &name);
     }
-    state.drop_slot(&defined.slot);
+    state.close_slot(&defined.slot);
 }
 
 /// The resource that a definition defines.

@@ -264,6 +264,10 @@ mod tests {
         assert_eq!(set.to_value(), expected);
         assert_eq!(FieldSet::parse(&expected), set);
         let shown: Vec<String> = set.paths().map(|p| shown(p)).collect();
-        assert!(shown.contains(&".spec.containers[name=\"c\"].ports[containerPort=80,protocol=\"TCP\"]".to_owned()));
+        assert!(
+            shown.contains(
+                &".spec.containers[name=\"c\"].ports[containerPort=80,protocol=\"TCP\"]".to_owned()
+            )
+        );
     }
 }

@@ -27,9 +27,9 @@ fn an_apply_creates_changes_and_forgets() {
             PATCH:apply configmaps/a {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v, l: w}}
                 422 Invalid PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch
             PATCH:apply configmaps/a?fieldManager=one {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v, l: w}} | .data .metadata.managedFields
-                201 ConfigMap a {"k":"v","l":"w"} null
+                201 ConfigMap a {"k":"v","l":"w"} [{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{},"f:l":{}}},"manager":"one","operation":"Apply","time":"2026-01-01T00:00:00Z"}]
             PATCH:apply configmaps/a?fieldManager=one {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v, l: w}} | .metadata.resourceVersion
-                200 ConfigMap a "9"
+                200 ConfigMap a "8"
             PATCH:apply configmaps/a?fieldManager=one {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}} | .data
                 200 ConfigMap a {"k":"v"}
             PATCH:apply configmaps/a?fieldManager=two {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v, m: x}} | .data
@@ -70,9 +70,9 @@ fn an_apply_tells_the_items_of_lists_apart() {
             PATCH:apply pods/a?fieldManager=two {apiVersion: v1, kind: Pod, metadata: {name: a, finalizers: [x.y/b]}, spec: {containers: [{name: c, image: i}]}} | .metadata.finalizers
                 200 Pod a ["x.y/a","x.y/b"]
             PATCH:apply pods/a?fieldManager=two {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: j}]}}
-                200 Pod a
+                409 Conflict Apply failed with 1 conflict: conflict with "one": .spec.containers[name="c"].image
             PATCH:apply pods/a?fieldManager=one {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}} | .spec.containers.0.image .metadata.finalizers
-                409 Conflict Apply failed with 1 conflict: conflict with "two": .spec.containers[name="c"] null null
+                200 Pod a "i" ["x.y/b"]
             PATCH:apply pods/a/status?fieldManager=kubelet {apiVersion: v1, kind: Pod, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'True'}, {type: PodScheduled, status: 'True'}]}} | .status.conditions
                 200 Pod a [{"status":"True","type":"Ready"},{"status":"True","type":"PodScheduled"}]
             PATCH:apply pods/a/status?fieldManager=kubelet {apiVersion: v1, kind: Pod, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'False'}]}} | .status.conditions

@@ -168,9 +168,9 @@ fn custom_objects_follow_their_schema() {
             GET queues?fieldSelector=spec.target%3Dx
                 400 BadRequest field label not supported: spec.target
             PATCH:apply queues/b?fieldManager=m {apiVersion: example.com/v1, kind: Queue, metadata: {name: b}, spec: {replicas: 2}} | .metadata.managedFields.0.fieldsV1
-                201 Queue b null
+                201 Queue b {"f:spec":{"f:replicas":{}}}
             PATCH:apply queues/b/status?fieldManager=m {apiVersion: example.com/v1, kind: Queue, metadata: {name: b}, status: {replicas: 2}} | .status .metadata.managedFields.1.subresource
-                200 Queue b {"replicas":2} null
+                200 Queue b {"replicas":2} "status"
         "#]],
     );
 }

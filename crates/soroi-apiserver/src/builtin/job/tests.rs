@@ -28,12 +28,22 @@ fn the_template_moves_only_while_the_job_rests() {
         (true, json!({}), selector, json!({"a": "b"}), fixed.clone()),
         (true, active, selector, json!({"a": "b"}), fixed.clone()),
         (false, resting.clone(), selector, json!({"a": "b"}), fixed.clone()),
-        (true, resting.clone(), "/spec/template/spec/containers/0/resources", json!({"limits": {"cpu": "1"}}), vec![]),
+        (
+            true,
+            resting.clone(),
+            "/spec/template/spec/containers/0/resources",
+            json!({"limits": {"cpu": "1"}}),
+            vec![],
+        ),
         (true, resting.clone(), "/spec/template/spec/containers/0/image", json!("j"), fixed.clone()),
         (true, resting.clone(), "/spec/template/spec/schedulerName", json!("s"), fixed),
         (true, resting, "/spec/suspend", json!(false), vec![]),
     ];
     for (suspend, status, field, value, expected) in cases {
-        assert_eq!(said(suspend, status.clone(), field, value.clone()), expected, "{suspend} {status} {field} {value}");
+        assert_eq!(
+            said(suspend, status.clone(), field, value.clone()),
+            expected,
+            "{suspend} {status} {field} {value}"
+        );
     }
 }

@@ -5,9 +5,7 @@ use super::qos;
 #[test]
 fn quality_of_service_follows_from_requests_and_limits() {
     let pod = |containers: serde_json::Value| json!({"spec": {"containers": containers}});
-    let c = |requests: serde_json::Value, limits: serde_json::Value| {
-        json!({"resources": {"requests": requests, "limits": limits}})
-    };
+    let c = |requests: serde_json::Value, limits: serde_json::Value| json!({"resources": {"requests": requests, "limits": limits}});
     let full = json!({"cpu": "1", "memory": "1Gi"});
     let cases = [
         (pod(json!([{}])), "BestEffort"),
@@ -17,7 +15,10 @@ fn quality_of_service_follows_from_requests_and_limits() {
         (pod(json!([c(json!({"cpu": "1"}), json!({}))])), "Burstable"),
         (pod(json!([c(json!({"example.com/gpu": "1"}), json!({"example.com/gpu": "1"}))])), "BestEffort"),
         (pod(json!([c(json!({"cpu": "0"}), json!({"cpu": "0"}))])), "BestEffort"),
-        (json!({"spec": {"resources": {"requests": full.clone(), "limits": full}, "containers": [{}]}}), "Guaranteed"),
+        (
+            json!({"spec": {"resources": {"requests": full.clone(), "limits": full}, "containers": [{}]}}),
+            "Guaranteed",
+        ),
     ];
     for (pod, class) in cases {
         assert_eq!(qos::class(&pod), class, "{pod}");
