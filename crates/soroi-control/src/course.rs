@@ -127,7 +127,9 @@ fn admission_of(gang: &Name, policy: Policy, held: &Admitted) -> Admission {
     }
 }
 
-/// Whether an admission decides places and so needs a plan.
-pub(crate) fn has_places(admission: &Admission) -> bool {
-    admission.pod_sets.iter().any(|set| !set.nodes.is_empty())
+/// Whether an admission needs a plan: it decides places, and Soroi binds there. (Under TopologyOnly
+/// the Workload's status holds them, and another scheduler binds.)
+pub(crate) fn needs_plan(admission: &Admission) -> bool {
+    matches!(admission.policy, Policy::Unified | Policy::AfterAdmission)
+        && admission.pod_sets.iter().any(|set| !set.nodes.is_empty())
 }

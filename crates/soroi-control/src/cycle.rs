@@ -31,6 +31,7 @@ use crate::watches::Watches;
 use crate::world::World;
 use crate::world::gang::Composed;
 use crate::world::root::Root;
+use crate::world::store::Place;
 use crate::{Error, jobs, project};
 
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
@@ -349,9 +350,17 @@ impl Cycle {
                 if let Stage::Admitted { settled, .. } = &mut course.stage {
                     *settled = true;
                 }
+                if let Some(occurrence) = spoken::settled(&self.world, &unit.composed) {
+                    self.voice.say(occurrence, self.clock.now());
+                }
             }
             Decision::Undo { reason, started, .. } => {
                 let named = &unit.composed.gang;
+                // A Workload that somebody else plays the job of has started when it was admitted.
+                let jobless = !unit.composed.parts.is_empty()
+                    && unit.composed.parts.iter().all(|part| part.job.is_none())
+                    && unit.composed.group.is_none();
+                let started = started || jobless;
                 let (word, message) = project::status::undo_words(&reason, &named.namespace, &named.name);
                 course.leave(PlanUndo { reason: word.into(), message, started });
             }
@@ -390,7 +399,9 @@ impl Cycle {
         while let Some(root) = self.todo.pop_first() {
             self.carry_root(&root, now);
         }
-        let writes = self.queues.writes(&self.world, now);
+        self.queues.touched(self.world.take_touched_queues());
+        let volcano = self.watches.serves(Kind::VolcanoQueue);
+        let writes = self.queues.writes(&self.world, volcano, now);
         self.lanes.set(&"queues".into(), writes);
     }
 
@@ -443,20 +454,27 @@ impl Cycle {
         }
     }
 
-    /// What the Job behind a root lacks beside decisions.
+    /// What the job behind a root lacks beside decisions.
     fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
-        let Root::Workload(namespace, name) = root else { return Vec::new() };
-        let place = (namespace.clone(), name.clone());
-        let workload = self.world.workloads.get(&place);
-        match (self.world.job_of(&place), workload) {
+        match root {
+            Root::Workload(namespace, name) => self.batch_writes(&(namespace.clone(), name.clone()), now),
+            Root::Group(namespace, name) => self.group_writes(root, &(namespace.clone(), name.clone()), now),
+            Root::Pod(uid) => self.world.pods.by_uid(uid).map_or_else(Vec::new, |known| {
+                let pod = &known.facts;
+                let group = (pod.pod.namespace.clone(), jobs::podgroup::group_name(pod));
+                jobs::podgroup::adopt(pod, self.world.groups.get(&group).is_some())
+            }),
+            Root::Plan(_) => Vec::new(),
+        }
+    }
+
+    fn batch_writes(&self, place: &Place, now: Timestamp) -> Vec<Write> {
+        let workload = self.world.workloads.get(place);
+        match (self.world.job_of(place), workload) {
             (Some(job), workload) => {
-                let gang = workload.and_then(|known| self.gangs.get(&known.meta.uid));
-                let gang = gang.or_else(|| {
-                    let group = job.facts.group.as_ref()?;
-                    let root = Root::Group(namespace.clone(), group.clone());
-                    self.units.get_key_value(&root).map(|(root, _)| root)
-                });
-                let unit = gang.and_then(|root| self.units.get(root));
+                let own = workload.and_then(|known| self.gangs.get(&known.meta.uid));
+                let group = job.facts.group.as_ref().map(|group| Root::Group(place.0.clone(), group.clone()));
+                let unit = own.or(group.as_ref()).and_then(|root| self.units.get(root));
                 let held = unit.is_some_and(|unit| unit.course.stage != Stage::Waiting);
                 jobs::batch::wants(job, workload, held, now)
             }
@@ -466,6 +484,19 @@ impl Cycle {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn group_writes(&self, root: &Root, place: &Place, now: Timestamp) -> Vec<Write> {
+        let Some(group) = self.world.groups.get(place) else { return Vec::new() };
+        let group = &group.facts.facts;
+        let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
+        if feeders.iter().any(|job| job.queue.is_some()) {
+            return Vec::new();
+        }
+        let members = self.world.group_members(group, &feeders);
+        let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
+        let held = self.units.get(root).is_some_and(|unit| unit.course.stage != Stage::Waiting);
+        jobs::podgroup::wants(group, &members, self.world.workloads.get(&workload), held, now)
     }
 
     fn lane_root(&self, name: &Name) -> Option<Root> {

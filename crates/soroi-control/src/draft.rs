@@ -4,13 +4,18 @@
 //! when it is needed. The read and the write are one step to whoever asked for it.
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use soroi_api::kueue::{PodSetUpdate, ResourceFlavor, Workload};
+use soroi_api::volcano::PodGroup;
+use soroi_engine::event::Name;
 
 use crate::call::{Answer, Api, Call, Refusal};
+use crate::intake::group::GroupPodSet;
 use crate::intake::{Invalid, JobFacts};
-use crate::kind::Target;
+use crate::jobs::podgroup;
+use crate::kind::{Kind, Target};
 use crate::parsed::Context;
 use crate::project;
 
@@ -26,6 +31,20 @@ pub(crate) enum Draft {
     MatchWorkload {
         /// The Job.
         job: Target,
+    },
+    /// The Workload of a PodGroup's pods, new or again as they are now.
+    GroupWorkload {
+        /// The PodGroup.
+        group: Target,
+        /// The LocalQueue.
+        queue: Name,
+        /// Its kinds of pods, each with one of them.
+        sets: Vec<(GroupPodSet, Target)>,
+    },
+    /// The PodGroup that is made for a pod without one.
+    GroupOfPod {
+        /// The pod.
+        pod: Target,
     },
     /// The release of a Job.
     Release(Box<Release>),
@@ -63,14 +82,38 @@ pub(crate) async fn prepare(api: &Api, context: &Context, target: &Target, draft
         }
         Draft::MatchWorkload { job } => {
             let now: Workload = read(api, target).await?;
-            let mut wanted = workload_of(api, context, job).await?;
-            // What its user set on the Workload itself stays.
-            wanted.spec.active = now.spec.active;
-            let body = json!({
-                "metadata": { "resourceVersion": now.metadata.resource_version },
-                "spec": wanted.spec,
-            });
-            Ok(Call::Merge(body))
+            Ok(matched(&now, workload_of(api, context, job).await?))
+        }
+        Draft::GroupWorkload { group, queue, sets } => {
+            let group: PodGroup = read(api, group).await?;
+            let mut examples = Vec::new();
+            for (set, pod) in sets {
+                examples.push((set.clone(), read::<Pod>(api, pod).await?));
+            }
+            let pairs: Vec<_> = examples.iter().map(|(set, pod)| (set.clone(), pod)).collect();
+            let wanted = {
+                let defaults = context.defaults.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+                project::workload::of_group(&group, &pairs, queue, &defaults).map_err(invalid)?
+            };
+            match api.send(target, &Call::Read).await {
+                Answer::Missing => Ok(Call::Create(json!(wanted))),
+                Answer::Object(json) => Ok(matched(&decode(target, &json)?, wanted)),
+                other => Err(other),
+            }
+        }
+        Draft::GroupOfPod { pod } => {
+            let pod: Pod = read(api, pod).await?;
+            let owners = pod.metadata.owner_references.iter().flatten();
+            let job = owners.into_iter().find(|one| one.controller == Some(true) && one.kind == "Job");
+            let owner = match job {
+                Some(job) => {
+                    let namespace = Name::from(pod.metadata.namespace.as_deref().unwrap_or_default());
+                    let job = Target::new(Kind::Job, &namespace, &job.name.as_str().into());
+                    Some(read::<serde_json::Value>(api, &job).await?)
+                }
+                None => None,
+            };
+            Ok(Call::Create(podgroup::group_of_pod(&pod, owner.as_ref())))
         }
         Draft::Release(release) => {
             let workload: Workload = read(api, &release.workload).await?;
@@ -103,6 +146,15 @@ pub(crate) async fn prepare(api: &Api, context: &Context, target: &Target, draft
     }
 }
 
+/// The patch that makes a Workload what it should be. What its user set on it stays.
+fn matched(now: &Workload, mut wanted: Workload) -> Call {
+    wanted.spec.active = now.spec.active;
+    Call::Merge(json!({
+        "metadata": { "resourceVersion": now.metadata.resource_version },
+        "spec": wanted.spec,
+    }))
+}
+
 async fn workload_of(api: &Api, context: &Context, job: &Target) -> Result<Workload, Answer> {
     let job: Job = read(api, job).await?;
     let defaults = context.defaults.read().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -121,12 +173,15 @@ fn template<'a>(
 
 async fn read<T: DeserializeOwned>(api: &Api, target: &Target) -> Result<T, Answer> {
     match api.send(target, &Call::Read).await {
-        Answer::Object(json) => serde_json::from_str(&json)
-            .map_err(|error| invalid(Invalid::new(target.to_string(), error))),
+        Answer::Object(json) => decode(target, &json),
         // Not the target of the write is missing, but what it is made of.
         Answer::Missing => Err(refused(409, "Conflict", format!("{target} is gone"))),
         other => Err(other),
     }
+}
+
+fn decode<T: DeserializeOwned>(target: &Target, json: &str) -> Result<T, Answer> {
+    serde_json::from_str(json).map_err(|error| invalid(Invalid::new(target.to_string(), error)))
 }
 
 fn invalid(invalid: Invalid) -> Answer {

@@ -58,7 +58,7 @@ pub(crate) enum What {
     Cohort(Box<event::Cohort>),
     ClusterQueue(Box<QueueState>),
     LocalQueue(Box<LocalQueueState>),
-    VolcanoQueue(event::VolcanoQueue),
+    VolcanoQueue(Box<VolcanoState>),
     Node(event::Node),
     GangPlan(Box<PlanFacts>),
     PodGroup(Box<GroupState>),
@@ -89,6 +89,16 @@ pub(crate) struct QueueState {
 pub(crate) struct LocalQueueState {
     pub(crate) queue: event::LocalQueue,
     pub(crate) status: LocalQueueStatus,
+}
+
+/// A Volcano Queue, and what it lacks of what Volcano's controller fills in.
+#[derive(Debug, PartialEq)]
+pub(crate) struct VolcanoState {
+    pub(crate) queue: event::VolcanoQueue,
+    /// Its status says a state.
+    pub(crate) has_state: bool,
+    /// Its specification names a parent.
+    pub(crate) has_parent: bool,
 }
 
 /// A PodGroup with the status that it shows.
@@ -248,7 +258,10 @@ fn local_queue(object: &LocalQueue, _: &Context) -> Result<What, Invalid> {
 }
 
 fn volcano_queue(object: &Queue, _: &Context) -> Result<What, Invalid> {
-    intake::volcano_queue(object).map(What::VolcanoQueue)
+    let queue = intake::volcano_queue(object)?;
+    let has_state = object.status.as_ref().is_some_and(|status| status.state.is_some());
+    let has_parent = object.spec.parent().is_some();
+    Ok(What::VolcanoQueue(Box::new(VolcanoState { queue, has_state, has_parent })))
 }
 
 fn node(object: &Node, _: &Context) -> Result<What, Invalid> {

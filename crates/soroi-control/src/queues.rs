@@ -1,11 +1,15 @@
-//! What do queues show? Their status as the engine accounts for it, and who still needs them.
+//! What do queues show, and who still needs them? Their status as the engine accounts for it, the
+//! finalizers of what is in use, and the queues that Volcano's users expect to exist.
 //!
 //! Knows the statuses to be shown. Must never know how they came about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
+use soroi_api::labels::kueue as keys;
+use soroi_api::volcano;
 use soroi_engine::decision::{ClusterQueueStatus, LocalQueueStatus};
 use soroi_engine::event::Name;
 
@@ -21,6 +25,8 @@ use crate::world::store::{Meta, Place};
 pub(crate) struct Queues {
     cluster_queues: BTreeMap<Name, ClusterQueueStatus>,
     local_queues: BTreeMap<Place, LocalQueueStatus>,
+    /// Objects that changed, and those that are being deleted and still in use.
+    unsettled: BTreeSet<Target>,
 }
 
 impl Queues {
@@ -34,10 +40,22 @@ impl Queues {
         self.local_queues.insert((status.namespace.clone(), status.name.clone()), status);
     }
 
+    /// These changed, or may be able to go now.
+    pub(crate) fn touched(&mut self, targets: BTreeSet<Target>) {
+        self.unsettled.extend(targets);
+    }
+
     /// The writes that are missing. What is seen to be shown is forgotten, so that this costs as
-    /// much as changes do.
-    pub(crate) fn writes(&mut self, world: &World, now: Timestamp) -> Vec<Write> {
-        let mut writes = Vec::new();
+    /// much as changes do. `volcano`: Volcano's Queues are served.
+    pub(crate) fn writes(&mut self, world: &World, volcano: bool, now: Timestamp) -> Vec<Write> {
+        let mut writes = if volcano { expected(world) } else { Vec::new() };
+        self.unsettled.retain(|target| {
+            let write = keep(world, target);
+            let leaving = meta(world, target).is_some_and(|meta| meta.terminating);
+            let settled = write.is_none() && !leaving;
+            writes.extend(write);
+            !settled
+        });
         self.cluster_queues.retain(|name, account| {
             let Some(known) = world.cluster_queues.get(&("".into(), name.clone())) else { return false };
             let before = &known.facts.status;
@@ -58,6 +76,95 @@ impl Queues {
         });
         writes
     }
+}
+
+/// The queues that Volcano makes at its start.
+fn expected(world: &World) -> Vec<Write> {
+    let missing = |name: &str| world.volcano_queues.get(&("".into(), name.into())).is_none();
+    let make = |name: &str, spec: serde_json::Value| Write {
+        target: Target::new(Kind::VolcanoQueue, &"".into(), &name.into()),
+        call: Call::Create(json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": { "name": name }, "spec": spec,
+        })),
+    };
+    let root = missing(volcano::ROOT_QUEUE)
+        .then(|| make(volcano::ROOT_QUEUE, json!({ "weight": 1, "reclaimable": false })));
+    let default = missing(volcano::DEFAULT_QUEUE).then(|| {
+        let spec = json!({ "weight": 1, "reclaimable": true, "parent": volcano::ROOT_QUEUE });
+        make(volcano::DEFAULT_QUEUE, spec)
+    });
+    root.into_iter().chain(default).collect()
+}
+
+/// What an object lacks: the finalizer that keeps it while it is in use, the end of that when
+/// nobody needs it any more, or what Volcano's controller fills in.
+fn keep(world: &World, target: &Target) -> Option<Write> {
+    if target.kind == Kind::VolcanoQueue {
+        return fill_in(world, target);
+    }
+    let meta = meta(world, target)?;
+    let kept = meta.finalizers.iter().any(|one| &**one == keys::RESOURCE_IN_USE);
+    match (meta.terminating, kept) {
+        (true, true) if !is_used(world, target) => {
+            crate::jobs::batch::let_go(meta, target.kind, keys::RESOURCE_IN_USE)
+        }
+        (false, false) if target.kind != Kind::LocalQueue => {
+            let all = meta.finalizers.iter().map(|one| &**one).chain([keys::RESOURCE_IN_USE]);
+            let body = json!({ "metadata": {
+                "resourceVersion": &*meta.version, "finalizers": all.collect::<Vec<_>>(),
+            }});
+            Some(Write { target: target.clone(), call: Call::Merge(body) })
+        }
+        _ => None,
+    }
+}
+
+fn meta<'a>(world: &'a World, target: &Target) -> Option<&'a Meta> {
+    let place = (target.namespace.clone(), target.name.clone());
+    match target.kind {
+        Kind::ClusterQueue => world.cluster_queues.get(&place).map(|known| &known.meta),
+        Kind::LocalQueue => world.local_queues.get(&place).map(|known| &known.meta),
+        Kind::Flavor => world.flavors.get(&place).map(|known| &known.meta),
+        kind => world.exists(kind, &target.name),
+    }
+}
+
+/// Whether somebody would miss it: a Workload its queue, a queue its flavor, a flavor its topology.
+fn is_used(world: &World, target: &Target) -> bool {
+    let name = &target.name;
+    match target.kind {
+        Kind::ClusterQueue => {
+            let mut workloads = world.workloads.iter().map(|known| &known.facts.facts);
+            let holds = |held: &soroi_engine::event::Admitted| held.cluster_queue == *name;
+            workloads.any(|facts| !facts.finished && facts.admitted.as_ref().is_some_and(holds))
+                || world.plans.iter().any(|plan| plan.facts.plan.admission.cluster_queue.as_ref() == Some(name))
+        }
+        Kind::Flavor => world.cluster_queues.iter().any(|known| {
+            let groups = known.facts.queue.spec.resource_groups.iter();
+            groups.flat_map(|group| &group.flavors).any(|flavor| *flavor.name == **name)
+        }),
+        Kind::Topology => {
+            world.flavors.iter().any(|known| known.facts.flavor.topology.as_ref() == Some(name))
+        }
+        _ => false,
+    }
+}
+
+/// A queue is open unless somebody closed it, and hangs below the root unless somebody said where.
+fn fill_in(world: &World, target: &Target) -> Option<Write> {
+    let known = world.volcano_queues.get(&("".into(), target.name.clone()))?;
+    if known.meta.terminating {
+        return None;
+    }
+    let call = if !known.facts.has_parent && *target.name != *volcano::ROOT_QUEUE {
+        Call::Merge(json!({ "spec": { "parent": volcano::ROOT_QUEUE } }))
+    } else if !known.facts.has_state {
+        Call::MergeStatus(json!({ "status": { "state": "Open", "allocated": {}, "reservation": {} } }))
+    } else {
+        return None;
+    };
+    Some(Write { target: target.clone(), call })
 }
 
 fn write<T: Serialize>(kind: Kind, meta: &Meta, before: &T, after: &T) -> Option<Write> {

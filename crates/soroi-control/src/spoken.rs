@@ -56,6 +56,12 @@ pub(crate) fn reached(scene: Scene<'_>, gang: &Composed, course: &Course, reache
     }
 }
 
+/// All members of a gang are bound.
+pub(crate) fn settled(world: &World, gang: &Composed) -> Option<Occurrence> {
+    let known = world.groups.by_uid(gang.group.as_ref()?)?;
+    Some(words::group_scheduled(group_about(&known.meta)))
+}
+
 /// A request was answered.
 pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
     let target = &done.write.target;

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -36,8 +37,16 @@ pub(crate) struct Watches {
     context: Arc<Context>,
     random: SplitMix64,
     tasks: JoinSet<()>,
-    followed: Vec<(Kind, mpsc::Receiver<Change<Parsed>>)>,
+    followed: Vec<(Kind, mpsc::Receiver<Heard>)>,
     unlisted: BTreeSet<Kind>,
+    served: BTreeSet<Kind>,
+}
+
+/// What the task of a kind has to say.
+enum Heard {
+    /// The server serves the kind.
+    Served,
+    Change(Change<Parsed>),
 }
 
 impl Watches {
@@ -50,6 +59,7 @@ impl Watches {
             tasks: JoinSet::new(),
             followed: Vec::new(),
             unlisted: BTreeSet::from(Kind::ALL),
+            served: BTreeSet::new(),
         };
         watches.follow(|kind| kind.is_context());
         watches
@@ -60,17 +70,29 @@ impl Watches {
         self.unlisted.is_empty()
     }
 
-    /// The next changes, at least one. Never ends.
+    /// Whether the server serves this kind, as far as is known.
+    pub(crate) fn serves(&self, kind: Kind) -> bool {
+        self.served.contains(&kind)
+    }
+
+    /// The next changes, if any beside other news. Never ends.
     pub(crate) async fn next(&mut self) -> Vec<(Kind, Change<Parsed>)> {
         let batch = std::future::poll_fn(|cx| {
             let mut batch = Vec::new();
+            let mut news = false;
             for (kind, changes) in &mut self.followed {
                 for _ in 0..BATCH_MAX {
-                    let std::task::Poll::Ready(Some(change)) = changes.poll_recv(cx) else { break };
-                    batch.push((*kind, change));
+                    let Poll::Ready(Some(heard)) = changes.poll_recv(cx) else { break };
+                    news = true;
+                    match heard {
+                        Heard::Served => {
+                            self.served.insert(*kind);
+                        }
+                        Heard::Change(change) => batch.push((*kind, change)),
+                    }
                 }
             }
-            if batch.is_empty() { std::task::Poll::Pending } else { std::task::Poll::Ready(batch) }
+            if news { Poll::Ready(batch) } else { Poll::Pending }
         })
         .await;
         for (kind, change) in &batch {
@@ -92,8 +114,8 @@ impl Watches {
             let context = Arc::clone(&self.context);
             let mut changes = changes(self.client.clone(), self.clock.clone(), kind, seed, context);
             self.tasks.spawn(async move {
-                while let Some(change) = changes.next().await {
-                    if sender.send(change).await.is_err() {
+                while let Some(heard) = changes.next().await {
+                    if sender.send(heard).await.is_err() {
                         break;
                     }
                 }
@@ -110,9 +132,9 @@ fn changes(
     kind: Kind,
     seed: u64,
     context: Arc<Context>,
-) -> BoxStream<'static, Change<Parsed>> {
+) -> BoxStream<'static, Heard> {
     if !kind.may_be_missing() {
-        return parsed::watch(client, clock, kind, seed, &context);
+        return watched(client, clock, kind, seed, &context);
     }
     enum Phase {
         Ask { told: bool },
@@ -132,16 +154,27 @@ fn changes(
                         clock.sleep(PROBE_EVERY).await;
                         return Some((stream::empty().boxed(), Phase::Ask { told }));
                     }
-                    let none = stream::once(async { Change::Reset(Vec::new()) }).boxed();
+                    let none = stream::once(async { Heard::Change(Change::Reset(Vec::new())) }).boxed();
                     Some((none, Phase::Ask { told: true }))
                 }
-                Phase::Served => Some((parsed::watch(client, clock, kind, seed, &context), Phase::Watched)),
+                Phase::Served => Some((watched(client, clock, kind, seed, &context), Phase::Watched)),
                 Phase::Watched => None,
             }
         }
     })
     .flatten()
     .boxed()
+}
+
+fn watched(
+    client: kube::Client,
+    clock: Clock,
+    kind: Kind,
+    seed: u64,
+    context: &Arc<Context>,
+) -> BoxStream<'static, Heard> {
+    let changes = parsed::watch(client, clock, kind, seed, context).map(Heard::Change);
+    stream::once(async { Heard::Served }).chain(changes).boxed()
 }
 
 /// Asks until the server says whether it serves the kind.

@@ -18,7 +18,7 @@ use soroi_watch::Change;
 use crate::intake::{self, Defaults, PlanFacts, PodFacts, queue::Checks};
 use crate::kind::{Kind, Target};
 use crate::parsed::{
-    Context, FlavorState, GroupState, LocalQueueState, Parsed, QueueState, What, WorkloadState,
+    Context, FlavorState, GroupState, LocalQueueState, Parsed, QueueState, VolcanoState, What, WorkloadState,
 };
 
 pub(crate) mod gang;
@@ -38,6 +38,7 @@ pub(crate) struct World {
     pub(crate) flavors: Store<FlavorState>,
     pub(crate) cluster_queues: Store<QueueState>,
     pub(crate) local_queues: Store<LocalQueueState>,
+    pub(crate) volcano_queues: Store<VolcanoState>,
     pub(crate) plans: Store<PlanFacts>,
     pub(crate) groups: Store<GroupState>,
     pub(crate) jobs: Store<intake::JobFacts>,
@@ -66,6 +67,7 @@ impl World {
             flavors: Store::default(),
             cluster_queues: Store::default(),
             local_queues: Store::default(),
+            volcano_queues: Store::default(),
             plans: Store::default(),
             groups: Store::default(),
             jobs: Store::default(),
@@ -186,6 +188,7 @@ impl World {
             Kind::Flavor => self.flavors.unlisted(listed),
             Kind::ClusterQueue => self.cluster_queues.unlisted(listed),
             Kind::LocalQueue => self.local_queues.unlisted(listed),
+            Kind::VolcanoQueue => self.volcano_queues.unlisted(listed),
             Kind::GangPlan => self.plans.unlisted(listed),
             Kind::PodGroup => self.groups.unlisted(listed),
             Kind::Job => self.jobs.unlisted(listed),
@@ -202,6 +205,7 @@ impl World {
             Kind::Flavor => self.flavors.get(place).map(|known| uid(&known.meta)),
             Kind::ClusterQueue => self.cluster_queues.get(place).map(|known| uid(&known.meta)),
             Kind::LocalQueue => self.local_queues.get(place).map(|known| uid(&known.meta)),
+            Kind::VolcanoQueue => self.volcano_queues.get(place).map(|known| uid(&known.meta)),
             Kind::GangPlan => self.plans.get(place).map(|known| uid(&known.meta)),
             Kind::PodGroup => self.groups.get(place).map(|known| uid(&known.meta)),
             Kind::Job => self.jobs.get(place).map(|known| uid(&known.meta)),
@@ -225,6 +229,7 @@ impl World {
             What::Pod(pod) => self.set_pod(meta, *pod, source),
             What::ClusterQueue(queue) => self.set_cluster_queue(meta, *queue, source),
             What::LocalQueue(queue) => self.set_local_queue(meta, *queue, source),
+            What::VolcanoQueue(queue) => self.set_volcano_queue(meta, *queue, source),
             What::Flavor(flavor) => self.set_flavor(meta, *flavor, source),
             What::AdmissionCheck(active) => {
                 if self.checks.set(meta, active, source) != Took::Nothing {
@@ -244,13 +249,13 @@ impl World {
     }
 
     fn set_plain(&mut self, kind: Kind, meta: Meta, what: What, source: Source) {
-        let (place, terminating) = (meta.place(), meta.terminating);
+        let place = meta.place();
         match self.plain.entry(kind).or_default().set(meta, (), source) {
             Took::Nothing => return,
             Took::Replaced(before) => self.tell_gone(kind, &before.meta),
             Took::New | Took::Changed(_) => {}
         }
-        if terminating && kind == Kind::Topology {
+        if kind == Kind::Topology {
             self.touched_queues.insert(Target::new(kind, &place.0, &place.1));
         }
         let name = place.1.clone();
@@ -258,7 +263,6 @@ impl World {
             What::Namespace(labels) => self.events.push(Event::Namespace { name, labels }),
             What::Topology(topology) => self.events.push(Event::Topology(topology)),
             What::Cohort(cohort) => self.events.push(Event::Cohort(*cohort)),
-            What::VolcanoQueue(queue) => self.events.push(Event::VolcanoQueue(queue)),
             What::Node(node) => self.events.push(Event::Node(node)),
             What::LimitRange(range) => {
                 self.change_defaults(Some(&place.0), |defaults| defaults.set_limit_range(&range));
@@ -319,6 +323,15 @@ impl World {
         let fact = queue.queue.clone();
         if self.local_queues.set(meta, queue, source) != Took::Nothing {
             self.events.push(Event::LocalQueue(fact));
+            self.touched_queues.insert(target);
+        }
+    }
+
+    fn set_volcano_queue(&mut self, meta: Meta, queue: VolcanoState, source: Source) {
+        let target = Target::new(Kind::VolcanoQueue, &meta.namespace, &meta.name);
+        let fact = queue.queue.clone();
+        if self.volcano_queues.set(meta, queue, source) != Took::Nothing {
+            self.events.push(Event::VolcanoQueue(fact));
             self.touched_queues.insert(target);
         }
     }
@@ -453,14 +466,14 @@ impl World {
             Took::Nothing => return,
             Took::New => {}
             Took::Changed(before) => {
-                if before.facts.pod.owner != now.pod.owner {
+                if owners(&before.facts) != owners(&now) {
                     self.forget_member(&before.facts);
                 }
             }
             Took::Replaced(before) => self.pod_gone(&before.facts),
         }
-        if let Some(owner) = &now.pod.owner {
-            self.members.entry(owner.clone()).or_default().insert(now.pod.uid.clone());
+        for owner in owners(&now) {
+            self.members.entry(owner).or_default().insert(now.pod.uid.clone());
         }
         self.touch_pod(&now);
     }
@@ -485,10 +498,11 @@ impl World {
                 let pod_set = (job.facts.queue.is_some()).then(|| root::pod_set_name(&main, &workload, in_group));
                 (event::Pod { pod_set, ..pod.pod.clone() }, root::of_job(&job.facts).into_iter().next())
             }
-            (Some(_), Some(_)) => (pod.alone(), root::of_single(pod, &self.context.schedulers)),
-            (None, _) => match &pod.group {
+            (Some(_), Some(_)) | (None, _) => match &pod.group {
                 Some(group) => {
-                    (pod.pod.clone(), Some(Root::Group(pod.pod.namespace.clone(), group.clone())))
+                    let namespace = pod.pod.namespace.clone();
+                    let owner = Some(intake::group_key(&namespace, group));
+                    (event::Pod { owner, ..pod.pod.clone() }, Some(Root::Group(namespace, group.clone())))
                 }
                 None => (pod.alone(), root::of_single(pod, &self.context.schedulers)),
             },
@@ -496,8 +510,8 @@ impl World {
     }
 
     fn forget_member(&mut self, pod: &PodFacts) {
-        if let Some(owner) = &pod.pod.owner {
-            remove_from(&mut self.members, owner, &pod.pod.uid);
+        for owner in owners(pod) {
+            remove_from(&mut self.members, &owner, &pod.pod.uid);
         }
         let (_, root) = self.whose(pod);
         self.dirty.extend(root);
@@ -526,6 +540,13 @@ impl World {
             }
             Kind::LocalQueue => {
                 if let Some(known) = self.local_queues.remove(uid) {
+                    self.tell_gone(kind, &known.meta);
+                }
+            }
+            Kind::VolcanoQueue => {
+                if let Some(known) = self.volcano_queues.remove(uid) {
+                    let target = Target::new(kind, &known.meta.namespace, &known.meta.name);
+                    self.touched_queues.insert(target);
                     self.tell_gone(kind, &known.meta);
                 }
             }
@@ -596,6 +617,12 @@ impl World {
         let place = (Name::from(""), name.clone());
         self.plain.get(&kind)?.get(&place).map(|known| &known.meta)
     }
+}
+
+/// Under which owners a pod is found: its Job, or itself; and the group that it names.
+fn owners(pod: &PodFacts) -> BTreeSet<Name> {
+    let group = pod.group.as_ref().map(|group| intake::group_key(&pod.pod.namespace, group));
+    pod.pod.owner.iter().cloned().chain(group).collect()
 }
 
 fn remove_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Name>>, key: &K, uid: &Name) {

@@ -1,12 +1,16 @@
 //! Writing an admission down, and showing it.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
+use soroi_api::conditions::workload::reason as word;
+use soroi_api::conditions::{self, workload as condition};
+use soroi_api::kueue::ReclaimablePod;
 use soroi_engine::decision::Admission;
 use soroi_engine::event::PlanPhase;
 
 use super::{Composed, Next, PartSeen, Reached, Scene, of_part};
 use crate::call::Call;
-use crate::course::has_places;
+use crate::course::needs_plan;
 use crate::intake::PlanFacts;
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
@@ -22,7 +26,7 @@ pub(super) fn commit(scene: Scene<'_>, gang: &Composed, admission: &Admission) -
     if gang.pod.is_some() {
         return Next::reached(Reached::Committed);
     }
-    if has_places(admission) {
+    if needs_plan(admission) {
         return commit_plan(scene, gang, admission);
     }
     let writes = shown(scene, gang, admission);
@@ -72,12 +76,44 @@ pub(super) fn shown(scene: Scene<'_>, gang: &Composed, admission: &Admission) ->
 
 fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
     let state = &seen.workload.facts;
-    if says(seen, admission) && state.facts.is_admitted == state.facts.checks_ready() {
+    let ended = ended(seen);
+    let shown = says(seen, admission) && state.facts.is_admitted == state.facts.checks_ready();
+    if shown && ended.is_none() {
         return None;
     }
     let mut status = state.status.clone();
-    project::status::reserve(&mut status, admission, moment(scene, seen.workload));
+    let moment = moment(scene, seen.workload);
+    if let Some(word) = requeue_word(&status.conditions) {
+        project::status::requeue(&mut status, word, moment);
+    }
+    if !shown {
+        project::status::reserve(&mut status, admission, moment);
+    }
+    if let Some(ended) = ended {
+        status.reclaimable_pods = vec![ended];
+    }
     batch::status(&seen.workload.meta, &state.status, &status)
+}
+
+/// Pods of a Job that will not run again: their quota is free, and the Workload has to say so. The
+/// number only rises (Kueue, ReclaimablePods).
+fn ended(seen: &PartSeen<'_>) -> Option<ReclaimablePod> {
+    let set = seen.workload.facts.facts.pod_sets.first()?;
+    let ended = set.count.saturating_sub(seen.job?.pods_left());
+    let said = seen.workload.facts.status.reclaimable_pods.first().map_or(0, |there| there.count);
+    let count = i32::try_from(ended).unwrap_or(i32::MAX);
+    (count > said).then(|| ReclaimablePod { name: set.name.to_string(), count })
+}
+
+/// The word with which an evicted Workload is in its queue again, if it does not say so yet.
+pub(super) fn requeue_word(shown: &[Condition]) -> Option<&'static str> {
+    let out = conditions::get(shown, condition::REQUEUED).filter(|there| there.status == "False")?;
+    Some(match out.reason.as_str() {
+        word::DEACTIVATED => word::REACTIVATED,
+        word::CLUSTER_QUEUE_STOPPED => word::CLUSTER_QUEUE_RESTARTED,
+        word::LOCAL_QUEUE_STOPPED => word::LOCAL_QUEUE_RESTARTED,
+        _ => word::BACKOFF_FINISHED,
+    })
 }
 
 /// Whether the Workload's status shows this admission. Usage is left out: it follows from the rest.

@@ -35,6 +35,13 @@ fn pending(scene: Scene<'_>, seen: &PartSeen<'_>, told: &Told) -> Option<Write> 
     }
     let mut after = state.status.clone();
     let moment = commit::moment(scene, seen.workload);
+    let out = matches!(
+        told.reason,
+        Reason::Off(_) | Reason::BackingOff { .. } | Reason::Queue(_) | Reason::NotYet(_)
+    );
+    if let Some(word) = commit::requeue_word(&after.conditions).filter(|_| !out) {
+        project::status::requeue(&mut after, word, moment);
+    }
     project::status::pending(&mut after, told.word, &told.message, &state.facts.pod_sets, moment);
     batch::status(&seen.workload.meta, &state.status, &after)
 }
@@ -89,6 +96,7 @@ pub(crate) fn group(
         members(scene, gang).map(|pod| Member::of(pod, course.binds.contains_key(&pod.pod.uid))).collect();
     let admitted = matches!(course.stage, Stage::Admitted { .. });
     let verdict = match (&course.told, &course.stage) {
+        (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
         (Some(told), _) => verdict(told),
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         _ => Verdict::Underway,

@@ -194,9 +194,7 @@ impl World {
         feeders: &[&JobFacts],
         workload: Option<&WorkloadFacts>,
     ) -> Option<Composed> {
-        let direct = self.members(&group.key);
-        let fed = feeders.iter().flat_map(|job| self.members(&job.uid));
-        let members: Vec<&PodFacts> = direct.chain(fed).map(|known| &known.facts).collect();
+        let members = self.group_members(group, feeders);
         let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
         let sets = group::pod_sets(live.clone());
         let succeeded = members.iter().filter(|pod| pod.pod.phase == PodPhase::Succeeded).count();
@@ -230,6 +228,14 @@ impl World {
         }
         gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
         (!gang.pod_sets.is_empty()).then(|| Composed { gang, parts, group: Some(group.uid.clone()), pod: None })
+    }
+
+    /// The pods of a group that no managed Job feeds.
+    pub(crate) fn group_members<'a>(&'a self, group: &GroupFacts, feeders: &[&JobFacts]) -> Vec<&'a PodFacts> {
+        let fed = feeders.iter().flat_map(|job| self.members(&job.uid)).map(|known| &known.facts);
+        let direct = self.members(&group.key).map(|known| &known.facts);
+        let direct = direct.filter(|pod| !feeders.iter().any(|job| pod.job.as_ref() == Some(&job.uid)));
+        direct.chain(fed).collect()
     }
 
     fn group_gang(&self, group: &GroupFacts, done: u32) -> event::Gang {
@@ -280,7 +286,12 @@ impl World {
     /// A pod that belongs to nobody, from its creation until it is bound.
     fn gang_of_pod(&self, pod: &PodFacts) -> Option<Composed> {
         let (fact, root) = self.whose(pod);
-        if root != Some(Root::Pod(fact.uid.clone())) || fact.node.is_some() || fact.terminating {
+        let over = matches!(fact.phase, PodPhase::Succeeded | PodPhase::Failed);
+        if root != Some(Root::Pod(fact.uid.clone())) || fact.node.is_some() || fact.terminating || over {
+            return None;
+        }
+        if &*pod.scheduler == soroi_api::labels::volcano::SCHEDULER_NAME {
+            // A PodGroup is made for it first, as Volcano does.
             return None;
         }
         let gate = pod.gates.first().cloned();

@@ -1,5 +1,9 @@
 //! Whole stories: the control loop of Soroi on an embedded cluster under simulated time. What is
 //! compared is what people see.
 
+mod group;
 mod hog;
+mod life;
+mod policies;
 mod story;
+mod trouble;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use soroi_clock::Clock;
 use soroi_control::Config;
 use soroi_embedded::{Embedded, Options};
+use soroi_testkit::wire::Wire;
 use tokio::task::JoinSet;
 
 /// A cluster in a story.
@@ -23,10 +24,15 @@ pub struct Story {
 
 /// Plays a story under simulated time.
 pub fn play<F: Future<Output = ()>>(config: Config, story: impl FnOnce(Story) -> F) {
+    play_on(config, Options::default(), story);
+}
+
+/// The same on a cluster with these options.
+pub fn play_on<F: Future<Output = ()>>(config: Config, options: Options, story: impl FnOnce(Story) -> F) {
     let runtime = soroi_clock::simulated_runtime().unwrap();
     runtime.block_on(async {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let embedded = Embedded::new(clock.clone(), Options::default());
+        let embedded = Embedded::new(clock.clone(), options);
         let client = embedded.client();
         let mut cluster = JoinSet::new();
         cluster.spawn(embedded.run_cluster());
@@ -41,6 +47,12 @@ impl Story {
     /// Starts the product.
     pub fn start(&mut self) {
         let client = self.embedded.client();
+        self.start_with(client);
+    }
+
+    /// Starts the product at the end of a wire.
+    pub fn start_on(&mut self, wire: &Wire) {
+        let client = wire.client(self.embedded.service());
         self.start_with(client);
     }
 
@@ -123,13 +135,20 @@ impl Story {
     /// What people see.
     pub async fn board(&self) -> String {
         let mut board = String::new();
+        let mut pods = Vec::new();
         for pod in self.list("/api/v1/pods").await {
             let name = text(&pod["metadata"]["name"]);
             let node = text(&pod["spec"]["nodeName"]);
             let state = if pod["metadata"]["deletionTimestamp"].is_null() { "" } else { ", leaving" };
             let phase = text(&pod["status"]["phase"]);
-            line(&mut board, "pod", &[&shorten(name), if node.is_empty() { "-" } else { node }, &format!("{phase}{state}")]);
+            let mut one = String::new();
+            let node = if node.is_empty() { "-" } else { node };
+            line(&mut one, "pod", &[&shorten(name), node, &format!("{phase}{state}")]);
+            pods.push(one);
         }
+        // Names end with random letters, so their order says nothing.
+        pods.sort();
+        board.push_str(&pods.concat());
         for job in self.list("/apis/batch/v1/jobs").await {
             let status = &job["status"];
             let suspend = if job["spec"]["suspend"] == true { "suspended" } else { "released" };
@@ -167,6 +186,20 @@ impl Story {
             line(&mut board, "queue", &[text(&queue["metadata"]["name"]), &counts]);
         }
         board
+    }
+
+    /// The events of an object, oldest first: reason and message, with the count if more than one.
+    pub async fn events(&self, kind: &str, name: &str) -> String {
+        let mut events = self.list("/apis/events.k8s.io/v1/events").await;
+        events.retain(|event| {
+            event["regarding"]["kind"] == kind && shorten(text(&event["regarding"]["name"])) == name
+        });
+        events.sort_by_key(|event| text(&event["eventTime"]).to_owned());
+        let lines = events.iter().map(|event| {
+            let count = event["series"]["count"].as_i64().map(|count| format!(" (x{count})")).unwrap_or_default();
+            format!("{:<7} {}: {}{count}\n", text(&event["type"]), text(&event["reason"]), text(&event["note"]))
+        });
+        lines.collect()
     }
 
     pub async fn see(&self, expected: Expect) {
@@ -264,6 +297,28 @@ spec:
     image: pause
     resources: {requests: {example.com/gpu: "1"}, limits: {example.com/gpu: "1"}}
 "#;
+
+/// A PodGroup.
+pub fn group(name: &str, min_member: u32) -> Value {
+    json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": { "minMember": min_member },
+    })
+}
+
+/// A pod of a group, with one GPU.
+pub fn member(group: &str, index: u32) -> Value {
+    let mut pod = job(group, 1)["spec"]["template"].clone();
+    pod["apiVersion"] = "v1".into();
+    pod["kind"] = "Pod".into();
+    pod["metadata"] = json!({
+        "name": format!("{group}-{index}"), "namespace": "default",
+        "annotations": { "scheduling.k8s.io/group-name": group },
+    });
+    pod["spec"]["schedulerName"] = "volcano".into();
+    pod
+}
 
 /// A Job of some pods with one GPU each.
 pub fn job(name: &str, pods: u32) -> Value {

@@ -1,0 +1,161 @@
+//! PodGroups whose pods carry a queue-name: the Workload that stands for them, and PodGroups that
+//! are made for pods which name `volcano` and no group.
+
+use serde_json::{Value, json};
+use soroi_api::labels::kueue as keys;
+use soroi_api::labels::volcano as volcano_keys;
+use soroi_api::{names, volcano};
+use soroi_engine::event::{Name, PodPhase};
+
+use super::batch;
+use crate::call::Call;
+use crate::draft::Draft;
+use crate::intake::group::{GroupPodSet, pod_sets};
+use crate::intake::{GroupFacts, PodFacts, WorkloadFacts};
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::parsed::WorkloadState;
+use crate::project;
+use crate::project::status::Moment;
+use crate::world::store::Known;
+
+/// The name of a group's Workload.
+pub(crate) fn workload_name(group: &GroupFacts) -> Name {
+    names::workload("PodGroup", volcano::GROUP, &group.name, &group.uid).into()
+}
+
+/// Whether the Workload still says what the group's pods ask for.
+pub(crate) fn in_step(sets: &[GroupPodSet], queue: Option<&Name>, workload: &WorkloadFacts) -> bool {
+    let same = |(set, there): (&GroupPodSet, &soroi_engine::event::PodSet)| {
+        set.name == there.name && set.count == there.count
+    };
+    queue == workload.queue.as_ref()
+        && sets.len() == workload.pod_sets.len()
+        && sets.iter().zip(&workload.pod_sets).all(same)
+}
+
+/// What a group of pods lacks beside a decision. `held`: something was decided for it.
+pub(crate) fn wants(
+    group: &GroupFacts,
+    members: &[&PodFacts],
+    workload: Option<&Known<WorkloadState>>,
+    held: bool,
+    at: jiff::Timestamp,
+) -> Vec<Write> {
+    let queue = group.queue.as_ref().or_else(|| members.iter().find_map(|pod| pod.queue.as_ref()));
+    let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
+    let sets = pod_sets(live);
+    let enough = u32::try_from(members.len()).is_ok_and(|have| have >= group.min_member);
+    let draft = |queue: &Name| {
+        let example = |set: &GroupPodSet| {
+            let pod = members.iter().find(|pod| pod.pod.uid == set.example)?;
+            Some((set.clone(), Target::new(Kind::Pod, &pod.pod.namespace, &pod.pod.name)))
+        };
+        let group = Target::new(Kind::PodGroup, &group.namespace, &group.name);
+        Draft::GroupWorkload { group, queue: queue.clone(), sets: sets.iter().filter_map(example).collect() }
+    };
+    let target = Target::new(Kind::Workload, &group.namespace, &workload_name(group));
+    let write = |queue| Write { target, call: Call::Draft(Box::new(draft(queue))) };
+    let Some(workload) = workload else {
+        let wanted = queue.filter(|_| enough && !sets.is_empty() && !group.terminating);
+        return wanted.map(write).into_iter().collect();
+    };
+    let state = &workload.facts;
+    if workload.meta.terminating {
+        return batch::let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect();
+    }
+    if let Some(succeeded) = ended(group, members)
+        && !state.facts.finished
+    {
+        let mut after = state.status.clone();
+        let moment = Moment { generation: workload.meta.generation, now: at };
+        project::status::finish(&mut after, succeeded, "All pods of the group have ended", moment);
+        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+    }
+    if members.is_empty() && state.facts.admitted.is_some() {
+        // Nothing is left that could hold its quota.
+        let mut after = state.status.clone();
+        let moment = Moment { generation: workload.meta.generation, now: at };
+        project::status::undo(&mut after, "The group has no pods", moment);
+        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+    }
+    let free = state.facts.admitted.is_none() && !held && !state.facts.finished && !sets.is_empty();
+    match queue {
+        Some(queue) if free && !in_step(&sets, Some(queue), &state.facts) => vec![write(queue)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether all pods of a group that had its minimum have ended, and whether enough of them well.
+fn ended(group: &GroupFacts, members: &[&PodFacts]) -> Option<bool> {
+    let of = |phase: PodPhase| members.iter().filter(|pod| pod.pod.phase == phase).count();
+    let (succeeded, failed) = (of(PodPhase::Succeeded), of(PodPhase::Failed));
+    let all = succeeded + failed == members.len() && !members.is_empty();
+    let least = usize::try_from(group.min_member).unwrap_or(usize::MAX);
+    (all && members.len() >= least).then_some(succeeded >= least.max(1))
+}
+
+/// What a pod that names `volcano` and no group lacks: the group, and then the tie to it
+/// (`pkg/controllers/podgroup` of Volcano 1.15).
+pub(crate) fn adopt(pod: &PodFacts, group_exists: bool) -> Vec<Write> {
+    let fact = &pod.pod;
+    let over = matches!(fact.phase, PodPhase::Succeeded | PodPhase::Failed);
+    if &*pod.scheduler != volcano_keys::SCHEDULER_NAME || pod.group.is_some() || fact.terminating || over {
+        return Vec::new();
+    }
+    let name: Name = names::pod_group(pod.controller.as_ref().unwrap_or(&fact.uid)).into();
+    let target = Target::new(Kind::Pod, &fact.namespace, &fact.name);
+    if group_exists {
+        return vec![Write { target, call: Call::Merge(project::pod::join_group(fact, &name)) }];
+    }
+    let group = Target::new(Kind::PodGroup, &fact.namespace, &name);
+    vec![Write { target: group, call: Call::Draft(Box::new(Draft::GroupOfPod { pod: target })) }]
+}
+
+/// The name of the group that is made for a pod.
+pub(crate) fn group_name(pod: &PodFacts) -> Name {
+    names::pod_group(pod.controller.as_ref().unwrap_or(&pod.pod.uid)).into()
+}
+
+/// The PodGroup that Volcano would make for a pod. `owner`: the object that controls it, if that
+/// could be read; its annotations may ask for more than one member.
+pub(crate) fn group_of_pod(pod: &k8s_openapi::api::core::v1::Pod, owner: Option<&Value>) -> Value {
+    let meta = &pod.metadata;
+    let annotation = |key: &str| owner.and_then(|owner| owner["metadata"]["annotations"][key].as_str());
+    let least = annotation(volcano_keys::GROUP_MIN_MEMBER).and_then(|text| text.parse::<i32>().ok());
+    let least = least.filter(|least| *least > 0).unwrap_or(1);
+    let uid = meta.uid.clone().unwrap_or_default();
+    let controller = meta.owner_references.iter().flatten().find(|one| one.controller == Some(true));
+    let owners = match &meta.owner_references {
+        Some(owners) if !owners.is_empty() => json!(owners),
+        _ => json!([{ "apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": uid, "controller": true }]),
+    };
+    let own = |key: &str| meta.annotations.as_ref().and_then(|all| all.get(key));
+    let inherited: serde_json::Map<String, Value> = owner
+        .and_then(|owner| owner["metadata"]["annotations"].as_object())
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(volcano_keys::PREFIX))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let spec = pod.spec.as_ref();
+    let mut group = json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": names::pod_group(controller.map_or(&uid, |one| &one.uid)),
+            "namespace": meta.namespace,
+            "ownerReferences": owners,
+            "annotations": inherited,
+        },
+        "spec": { "minMember": least, "queue": own(volcano_keys::QUEUE_NAME).map_or("default", |queue| queue) },
+        "status": { "phase": "Pending" },
+    });
+    if let Some(class) = spec.and_then(|spec| spec.priority_class_name.as_ref()) {
+        group["spec"]["priorityClassName"] = json!(class);
+    }
+    if let Some(queue) = meta.labels.as_ref().and_then(|labels| labels.get(keys::QUEUE_NAME)) {
+        group["metadata"]["labels"] = json!({ keys::QUEUE_NAME: queue });
+    }
+    group
+}
