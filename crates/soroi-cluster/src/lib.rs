@@ -18,7 +18,9 @@ mod constraint;
 mod due;
 mod events;
 mod feed;
+mod job;
 mod kubelet;
+mod lifecycle;
 mod need;
 mod options;
 mod seen;
@@ -47,6 +49,14 @@ pub async fn run(client: kube::Client, clock: Clock, options: Options) {
     if options.parts.kubelets {
         let (pods, nodes) = (pods.listen(), nodes.listen());
         parts.spawn(kubelet::run(api.clone(), clock.clone(), options.clone(), pods, nodes));
+    }
+    if options.parts.jobs {
+        let (seed, pods) = (random.next_u64(), pods.listen());
+        parts.spawn(job::run(api.clone(), client.clone(), clock.clone(), options.clone(), seed, pods));
+    }
+    if options.parts.lifecycle {
+        let (seed, pods, nodes) = (random.next_u64(), pods.listen(), nodes.listen());
+        parts.spawn(lifecycle::run(api.clone(), client.clone(), clock.clone(), options.clone(), seed, pods, nodes));
     }
     let (pod_seed, node_seed) = (random.next_u64(), random.next_u64());
     if nodes.wanted() {

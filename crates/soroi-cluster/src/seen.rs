@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use serde::Deserialize;
 
 pub(crate) use node::Node;
-pub(crate) use pod::{Container, Phase, Pod, Restart, State, with_condition};
+pub(crate) use pod::{Container, Phase, Pod, Restart, State, Status, with_condition};
 
 use crate::cache::Key;
 
@@ -21,6 +21,8 @@ pub(crate) struct Meta {
     pub(crate) key: Key,
     pub(crate) uid: String,
     pub(crate) version: u64,
+    /// Counts the changes of its spec.
+    pub(crate) generation: i64,
     pub(crate) created: Timestamp,
     /// When its deletion was asked for (or, for pods, when their grace ends).
     pub(crate) deleting: Option<Timestamp>,
@@ -40,6 +42,7 @@ struct MetaWire {
     name: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
+    generation: Option<i64>,
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
     deletion_grace_period_seconds: Option<i64>,
@@ -55,6 +58,7 @@ impl From<MetaWire> for Meta {
             key: Key::new(wire.namespace.unwrap_or_default(), wire.name.unwrap_or_default()),
             uid: wire.uid.unwrap_or_default(),
             version: wire.resource_version.and_then(|version| version.parse().ok()).unwrap_or(0),
+            generation: wire.generation.unwrap_or(0),
             created: wire.creation_timestamp.map(|time| time.0).unwrap_or_default(),
             deleting: wire.deletion_timestamp.map(|time| time.0),
             grace: wire.deletion_grace_period_seconds,

@@ -5,14 +5,18 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use soroi_clock::Clock;
+
+use crate::seen::Meta;
 
 /// Longer than any sane API server takes; after it the outcome is unknown.
 const REPLY_MAX: Duration = Duration::from_secs(30);
+/// Requests of one batch under way at once.
+const AT_ONCE: usize = 16;
 
 /// A write (or, rarely, a read) that somebody decided to make.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +47,20 @@ impl Request {
     pub(crate) fn merge(path: impl Into<String>, patch: Value) -> Self {
         let content_type = "application/merge-patch+json";
         Self { method: Method::PATCH, path: path.into(), content_type, body: patch }
+    }
+
+    /// Takes one finalizer away by a JSON patch (RFC 6902), which fails if the list was reordered
+    /// meanwhile and otherwise leaves alone what others write.
+    pub(crate) fn without_finalizer(path: impl Into<String>, meta: &Meta, finalizer: &str) -> Self {
+        let place = meta.finalizers.iter().position(|other| other == finalizer).unwrap_or(0);
+        let place = format!("/metadata/finalizers/{place}");
+        let body = json!([
+            { "op": "test", "path": "/metadata/uid", "value": meta.uid },
+            { "op": "test", "path": place, "value": finalizer },
+            { "op": "remove", "path": place },
+        ]);
+        let content_type = "application/json-patch+json";
+        Self { method: Method::PATCH, path: path.into(), content_type, body }
     }
 
     /// Deletes an object, with these `DeleteOptions`.
@@ -78,6 +96,15 @@ impl Api {
         Self { client, clock }
     }
 
+    /// Sends many requests, some of them at once; the outcomes are in the order of the requests.
+    pub(crate) async fn send_all(&self, requests: Vec<Request>) -> Vec<Outcome> {
+        let sent = requests.into_iter().map(|request| {
+            let api = self.clone();
+            async move { api.send(request).await }.boxed()
+        });
+        futures::stream::iter(sent).buffered(AT_ONCE).collect().await
+    }
+
     /// Sends one request and waits for what becomes of it.
     pub(crate) async fn send(&self, request: Request) -> Outcome {
         let body = if request.body.is_null() { Vec::new() } else { request.body.to_string().into_bytes() };
@@ -107,6 +134,26 @@ impl Api {
     }
 }
 
+/// The JSON merge patch that turns `old` into `new`.
+pub(crate) fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let mut patch = Map::new();
+    for (key, value) in new {
+        match old.get(key) {
+            Some(before) if before == value => {}
+            Some(before) if before.is_object() && value.is_object() => {
+                patch.insert(key.clone(), difference(before, value));
+            }
+            _ => {
+                patch.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    patch.extend(gone.map(|key| (key.clone(), Value::Null)));
+    Value::Object(patch)
+}
+
 /// Requests under way, at most `room` of them, each with a tag that says what it was for.
 pub(crate) struct Flight<K> {
     api: Api,
@@ -134,5 +181,18 @@ impl<K: Send + 'static> Flight<K> {
             Some(landed) => landed,
             None => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_what_changed_and_what_is_gone() {
+        let old = json!({ "a": 1, "b": { "c": [1], "d": 2 }, "e": {}, "f": 3 });
+        let new = json!({ "a": 1, "b": { "c": [1, 2] }, "e": {}, "g": null });
+        assert_eq!(difference(&old, &new), json!({ "b": { "c": [1, 2], "d": null }, "f": null, "g": null }));
+        assert_eq!(difference(&new, &new), json!({}));
     }
 }
