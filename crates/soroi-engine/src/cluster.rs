@@ -293,6 +293,10 @@ impl Cluster {
         self.needs.of_ask(ask, &mut self.names)
     }
 
+    pub(crate) fn resource_names(&self) -> &ResourceNames {
+        &self.names
+    }
+
     pub(crate) fn gains_position(&mut self) -> u64 {
         self.gains.read_all()
     }

@@ -139,6 +139,11 @@ impl Space {
         fit
     }
 
+    /// The resources that are there or taken, in order.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceIx> + '_ {
+        self.entries.iter().map(|entry| entry.resource)
+    }
+
     /// How many such pods would fit if nothing else were there.
     pub fn fit_count_if_empty(&self, requests: &Requests) -> u32 {
         let most = |(resource, amount): (ResourceIx, Amount)| {

@@ -1,7 +1,7 @@
 //! Reading the cluster as a whole: for questions that are asked seldom.
 
 use super::{Cluster, Occupant};
-use crate::event::{Name, Node};
+use crate::event::{Amount, Name, Node};
 use crate::resources::Space;
 
 impl Cluster {
@@ -19,6 +19,14 @@ impl Cluster {
     /// The levels of a Topology, coarsest first; none if it is not there.
     pub(crate) fn levels(&self, topology: &Name) -> Option<&[Name]> {
         self.topologies.tree(Some(topology)).map(|tree| tree.levels())
+    }
+
+    /// What is left of each resource of a node; below zero where it is over-full.
+    pub(crate) fn free_on(&self, node: &Name) -> Vec<(Name, Amount)> {
+        let Some(ix) = self.node_ix(node) else { return Vec::new() };
+        let space = &self.slot_of(ix).space;
+        let named = |resource| (self.names.name(resource).clone(), space.free(resource));
+        space.resources().map(named).collect()
     }
 
     /// Everybody who is charged, in order.

@@ -124,11 +124,11 @@ impl Merged {
         dealt
     }
 
-    /// Deals the places of merged parts out to the originals, in order.
-    pub(super) fn deal(&self, mut taken: Vec<Taken>) -> Vec<Taken> {
+    /// Deals the places of merged parts out to the originals, both in order.
+    pub(super) fn deal(&self, cluster: &Cluster, mut taken: Vec<Taken>) -> Vec<Taken> {
         for (part, taken) in taken.iter_mut().enumerate() {
             if self.originals(part).len() > 1 {
-                taken.sort_unstable();
+                taken.sort_unstable_by_key(|(node, _)| cluster.slot_of(*node).rank);
             }
             taken.reverse();
         }

@@ -50,6 +50,15 @@ struct Choice {
     regions: Vec<Vec<usize>>,
 }
 
+/// Pods of a piece that came to a node, or left it.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    piece: usize,
+    node: usize,
+    count: u32,
+    there: bool,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
@@ -64,6 +73,8 @@ pub(super) struct Model {
     choices: Vec<Choice>,
     /// Per piece and node: pods there.
     placed: Vec<u32>,
+    /// What was moved to make way, for moving it back.
+    moves: Vec<Move>,
     /// Per choice: the region in use.
     chosen: Vec<usize>,
     /// Per piece: its choice.
@@ -170,14 +181,15 @@ impl Model {
         }
         (0..rest).all(|_| {
             let mut seen = vec![false; self.nodes.len()];
+            self.spend(seen.len() / 8);
             self.squeeze_in(piece, &mut seen, 0)
         })
     }
 
     /// Places one more pod of a piece, moving others out of its way if need be.
     fn squeeze_in(&mut self, piece: usize, seen: &mut [bool], depth: usize) -> bool {
-        if let Some(&(node, _)) = self.rooms(piece).iter().max_by_key(|(node, _)| std::cmp::Reverse(*node)) {
-            self.put(piece, node, 1);
+        if let Some(node) = self.first_room(piece) {
+            self.shift(Move { piece, node, count: 1, there: true });
             return true;
         }
         if depth == CHAIN_MAX {
@@ -189,25 +201,35 @@ impl Model {
                 continue;
             }
             seen[node] = true;
-            for moved in self.obstacles(piece, node) {
-                let before = self.snapshot();
-                for &(other, count) in &moved {
-                    self.lift(other, node, count);
+            for others in self.obstacles(piece, node) {
+                let before = self.moves.len();
+                for &(other, count) in &others {
+                    self.shift(Move { piece: other, node, count, there: false });
                 }
-                self.put(piece, node, 1);
-                let mut homeless = moved.iter().flat_map(|(other, count)| (0..*count).map(|_| *other));
+                self.shift(Move { piece, node, count: 1, there: true });
+                let mut homeless = others.iter().flat_map(|(other, count)| (0..*count).map(|_| *other));
                 if homeless.all(|other| self.squeeze_in(other, seen, depth + 1)) {
                     return true;
                 }
-                self.restore(before);
+                self.move_back(before);
             }
         }
         false
     }
 
+    fn first_room(&mut self, piece: usize) -> Option<usize> {
+        let nodes = self.region(piece);
+        let found = nodes.iter().position(|node| self.fits_uncounted(piece, *node) > 0);
+        let looked_at = found.map_or(nodes.len(), |at| at + 1);
+        let node = found.map(|at| nodes[at]);
+        self.spend(looked_at);
+        node
+    }
+
     /// Sets of placed pods on a node without which one more pod of the piece fits: of one other
     /// piece each, and last of all others.
     fn obstacles(&mut self, piece: usize, node: usize) -> Vec<Vec<(usize, u32)>> {
+        self.spend(self.pieces.len());
         let others: Vec<(usize, u32)> = (0..self.pieces.len())
             .filter(|other| *other != piece)
             .map(|other| (other, self.placed[other * self.nodes.len() + node]))
@@ -253,13 +275,19 @@ impl Model {
 
     fn rooms_in(&mut self, piece: usize, choice: usize, region: usize) -> Vec<(usize, u32)> {
         let nodes = &self.choices[choice].regions[region];
-        self.work = self.work.saturating_sub(nodes.len() as u64);
+        let looked_at = nodes.len();
         let rooms = nodes.iter().map(|node| (*node, self.fits_uncounted(piece, *node)));
-        rooms.filter(|(_, pods)| *pods > 0).collect()
+        let rooms = rooms.filter(|(_, pods)| *pods > 0).collect();
+        self.spend(looked_at);
+        rooms
+    }
+
+    fn spend(&mut self, work: usize) {
+        self.work = self.work.saturating_sub(work as u64);
     }
 
     fn fits(&mut self, piece: usize, node: usize) -> u32 {
-        self.work = self.work.saturating_sub(1);
+        self.spend(1);
         self.fits_uncounted(piece, node)
     }
 
@@ -289,6 +317,8 @@ impl Model {
 
     fn clear(&mut self) {
         let nodes = self.nodes.len();
+        self.moves.clear();
+        self.spend(self.placed.len() / 8);
         for at in 0..self.placed.len() {
             if self.placed[at] > 0 {
                 self.lift(at / nodes, at % nodes, self.placed[at]);
@@ -296,13 +326,22 @@ impl Model {
         }
     }
 
-    fn snapshot(&self) -> (Vec<u32>, Vec<Amount>) {
-        (self.placed.clone(), self.free.clone())
+    fn shift(&mut self, step: Move) {
+        match step.there {
+            true => self.put(step.piece, step.node, step.count),
+            false => self.lift(step.piece, step.node, step.count),
+        }
+        self.moves.push(step);
     }
 
-    fn restore(&mut self, (placed, free): (Vec<u32>, Vec<Amount>)) {
-        self.placed = placed;
-        self.free = free;
+    fn move_back(&mut self, len: usize) {
+        while self.moves.len() > len {
+            let Move { piece, node, count, there } = self.moves.pop().expect("longer than len");
+            match there {
+                true => self.lift(piece, node, count),
+                false => self.put(piece, node, count),
+            }
+        }
     }
 
     fn taken(&self) -> Vec<Taken> {

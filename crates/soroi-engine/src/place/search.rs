@@ -44,7 +44,7 @@ pub(super) fn place(
         },
         found => found,
     };
-    answer.map(|taken| merged.deal(taken)).map_err(|problems| merged.deal_problems(problems))
+    answer.map(|taken| merged.deal(cluster, taken)).map_err(|problems| merged.deal_problems(problems))
 }
 
 /// Places all parts that have pods, or says which found no room.

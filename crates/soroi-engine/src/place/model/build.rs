@@ -31,7 +31,7 @@ impl Model {
     pub(in crate::place) fn new(cluster: &mut Cluster, parts: &[Part], bundles: &[Bundle]) -> Self {
         let mut cut = false;
         let sights: Vec<Sight> = parts.iter().map(|part| look(cluster, part, &mut cut)).collect();
-        let requests = Requests::of(parts);
+        let requests = Requests::of(parts, cluster);
         let nodes = representatives(cluster, parts, &sights, &requests, &mut cut);
         let number = nodes.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
         let mut free = Vec::with_capacity(nodes.len() * requests.resources.len());
@@ -47,6 +47,7 @@ impl Model {
             pieces: Vec::new(),
             choices: Vec::new(),
             placed: Vec::new(),
+            moves: Vec::new(),
             chosen: Vec::new(),
             choice_of: Vec::new(),
             work: 0,
@@ -122,12 +123,14 @@ struct Requests {
 }
 
 impl Requests {
-    fn of(parts: &[Part]) -> Self {
+    fn of(parts: &[Part], cluster: &Cluster) -> Self {
         let mut resources: Vec<ResourceIx> =
             parts.iter().flat_map(|part| part.need.requests.iter().map(|(resource, _)| resource)).collect();
-        resources.sort_unstable();
+        // By name: numbers tell which resource was heard of first.
+        resources.sort_unstable_by_key(|resource| cluster.resource_names().name(*resource));
         resources.dedup();
-        let number = |resource: ResourceIx| resources.binary_search(&resource).expect("all are listed");
+        let number =
+            |resource: ResourceIx| resources.iter().position(|r| *r == resource).expect("all are listed");
         let of_part = parts
             .iter()
             .map(|part| {

@@ -100,7 +100,7 @@ impl Model {
                 if rooms.rest.get(at + 1).copied().unwrap_or(0) < u64::from(count - here) {
                     break;
                 }
-                self.work = self.work.saturating_sub(1);
+                self.spend(1);
                 self.put(piece, room.node, here);
                 if self.try_spread(plan, step, rooms, (at + 1, here), count - here) {
                     return true;
@@ -153,7 +153,7 @@ impl Model {
                 }
             }
         }
-        self.work = self.work.saturating_sub(self.nodes.len() as u64);
+        self.spend(self.nodes.len());
         let free = |resource: usize| {
             let nodes = self.free.iter().skip(resource).step_by(self.resources.max(1));
             nodes.map(|free: &Amount| i128::from(*free)).sum::<i128>()
