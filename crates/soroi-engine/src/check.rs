@@ -1,9 +1,191 @@
-//! The invariants of DESIGN section 9 that the engine alone can see. For tests.
+//! The invariants of DESIGN section 9 that the engine alone can see. For tests: it costs as much
+//! as a restart.
+//!
+//! Everything that the engine keeps incrementally is made anew here, by other code where that is
+//! possible, and compared. It changes nothing.
 
+mod scratch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::Occupant;
+use crate::decide::gang::{GangState, Held, Phase, SeatKind, SeatState};
+use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::Millis;
+use crate::event::{GangId, Millis, Name, Policy, Readiness};
+use crate::quota::{FlavorResource, Sum};
+use crate::reason::NotYet;
 
-pub(crate) fn check(engine: &Engine, _now: Millis) -> Result<(), Vec<String>> {
-    let found = engine.cluster.discrepancies();
+/// Verifies the state after a decision.
+pub(crate) fn check(engine: &Engine, now: Millis) -> Result<(), Vec<String>> {
+    let mut found = engine.cluster.discrepancies();
+    charges(engine, &mut found);
+    quotas(engine, &mut found);
+    for (id, state) in &engine.gangs {
+        if let Some(held) = &state.held {
+            seats(id, held, &mut found);
+            all_or_nothing(id, state, held, &mut found);
+            quota_with_places(engine, id, state, held, &mut found);
+        }
+        told(engine, id, state, &mut found);
+    }
+    scratch::check(engine, now, &mut found);
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Each pod charges the node that it is on, each seat that keeps a place charges its node, and
+/// nobody else charges anything.
+fn charges(engine: &Engine, found: &mut Vec<String>) {
+    let mut expected: BTreeMap<Occupant, Name> = BTreeMap::new();
+    for pod in engine.world.pods.values() {
+        if let Some(node) = pod.occupies() {
+            expected.insert(Occupant::Pod(pod.uid.clone()), node.clone());
+        }
+    }
+    for (id, state) in &engine.gangs {
+        let Some(held) = &state.held else { continue };
+        for (at, seat) in held.seats() {
+            let seen = |pod| engine.world.pods.get(pod).is_none_or(|pod| pod.node.is_some());
+            let kept = match &seat.state {
+                SeatState::Open | SeatState::Promised(_) | SeatState::Sent(_) => true,
+                SeatState::Bound(pod) => !seen(pod),
+                SeatState::Vacating(_) | SeatState::Done(_) => false,
+            };
+            let shaped = seat.shape.is_some() || state.expected(&held.sets[at.set].name).is_some();
+            if let Some(node) = seat.node.as_ref().filter(|_| kept && shaped) {
+                expected.insert(crate::decide::occupant(id, at), node.clone());
+            }
+        }
+    }
+    for occupant in engine.cluster.occupants() {
+        let (is, should) = (engine.cluster.node_of(occupant), expected.remove(occupant));
+        if is != should.as_ref() {
+            found.push(format!("{occupant:?} charges {is:?} instead of {should:?}"));
+        }
+    }
+    found.extend(expected.into_iter().map(|(who, node)| format!("{who:?} does not charge {node}")));
+}
+
+/// What the trees say is used is what the gangs hold.
+fn quotas(engine: &Engine, found: &mut Vec<String>) {
+    let mut by_queue: BTreeMap<(&Name, &FlavorResource), Sum> = BTreeMap::new();
+    let mut by_volcano: BTreeMap<(&Name, &Name), Sum> = BTreeMap::new();
+    for charge in engine.gangs.values().flat_map(GangState::charges) {
+        for (queue, usage) in charge.kueue.iter() {
+            for (what, amount) in usage {
+                *by_queue.entry((queue, what)).or_default() += Sum::from(*amount);
+            }
+        }
+        for (queue, usage) in charge.volcano.iter() {
+            for (resource, amount) in usage {
+                *by_volcano.entry((queue, resource)).or_default() += Sum::from(*amount);
+            }
+        }
+    }
+    by_queue.retain(|_, sum| *sum != 0);
+    by_volcano.retain(|_, sum| *sum != 0);
+    let known: BTreeMap<_, _> = engine.quotas.kueue.all_used().collect();
+    if known != by_queue {
+        found.push(format!("usage of ClusterQueues is {known:?}, gangs hold {by_queue:?}"));
+    }
+    let known: BTreeMap<_, _> = engine.quotas.volcano.all_used().collect();
+    if known != by_volcano {
+        found.push(format!("usage of Volcano Queues is {known:?}, gangs hold {by_volcano:?}"));
+    }
+    let mut anew = engine.quotas.kueue.clone();
+    anew.rebuild();
+    if engine.quotas.kueue.is_fresh() && engine.quotas.kueue.sums() != anew.sums() {
+        found.push(format!("quota sums are {:?}, anew {:?}", engine.quotas.kueue.sums(), anew.sums()));
+    }
+}
+
+/// The lookups of an admission agree with its seats.
+fn seats(id: &GangId, held: &Held, found: &mut Vec<String>) {
+    for (at, seat) in held.seats() {
+        if seat.state.pod().is_some_and(|pod| held.seat_of.get(pod) != Some(&at)) {
+            found.push(format!("{id}: seat {at:?} and its pod disagree"));
+        }
+        if !held.of_kind(seat.state.kind()).any(|known| known == at) {
+            found.push(format!("{id}: seat {at:?} is counted as another kind"));
+        }
+    }
+    let seats = held.seats().count();
+    let counted: usize = held.by_kind.values().map(BTreeSet::len).sum();
+    if seats != counted || held.seat_of.keys().any(|pod| held.unseated.contains(pod)) {
+        found.push(format!("{id}: {seats} seats, {counted} counted"));
+    }
+}
+
+/// Invariant 1: between nothing and the minimum, something is still under way.
+fn all_or_nothing(id: &GangId, state: &GangState, held: &Held, found: &mut Vec<String>) {
+    let (have, need) = (held.running_or_done(), state.minimum().unwrap_or(0));
+    let under_way = match held.phase {
+        Phase::Assumed | Phase::Replacing | Phase::Undoing(_) => true,
+        Phase::Committed => state.due.is_some() || held.count(SeatKind::Sent) > 0,
+    };
+    let parked =
+        state.fact.as_ref().is_none_or(|fact| fact.readiness == Readiness::NotYet(NotYet::ChecksPending));
+    if held.binds() && have > 0 && have < need && !under_way && !parked {
+        found.push(format!("{id}: {have} of {need} run, and nothing will change that"));
+    }
+}
+
+/// Invariant 2: under Unified, whoever holds quota has places, or has asked for them, or is given
+/// a limited time.
+fn quota_with_places(engine: &Engine, id: &GangId, state: &GangState, held: &Held, found: &mut Vec<String>) {
+    if held.admission.policy != Policy::Unified || held.phase != Phase::Committed || state.fact.is_none() {
+        return;
+    }
+    let placed =
+        held.seats().filter(|(_, seat)| seat.node.is_some() || matches!(seat.state, SeatState::Done(_)));
+    let placed = u32::try_from(placed.count()).unwrap_or(u32::MAX);
+    let parked = state.fact.as_ref().is_some_and(|f| f.readiness == Readiness::NotYet(NotYet::ChecksPending));
+    let waits = engine.waiting.stand(id).is_some() || state.due.is_some();
+    if placed < state.minimum().unwrap_or(0) && !waits && !parked {
+        found.push(format!("{id}: holds quota with {placed} places, and asks for no more"));
+    }
+}
+
+/// Invariant 7: what a gang was told last is, but for numbers, why it waits now.
+fn told(engine: &Engine, id: &GangId, state: &GangState, found: &mut Vec<String>) {
+    let Some(now) = engine.reason_now(id) else { return };
+    if !state.told.as_ref().is_some_and(|told| told.same_kind(&now)) {
+        found.push(format!("{id}: was told {:?}, waits because {now:?}", state.told));
+    }
+}
+
+/// Invariants 3 and 4, of one decision: what it reserved fits the nodes and the limits. What was
+/// too full before may be so afterwards, but not fuller.
+pub(crate) fn check_step(before: &Engine, decisions: &[Decision], after: &Engine) -> Vec<String> {
+    let mut found = Vec::new();
+    for decision in decisions {
+        let (nodes, queue): (Vec<&Name>, Option<&Name>) = match decision {
+            Decision::Admit(admission) => (
+                admission.pod_sets.iter().flat_map(|s| &s.nodes).map(|n| &n.0).collect(),
+                admission.cluster_queue.as_ref(),
+            ),
+            Decision::Place(admission) => {
+                (admission.pod_sets.iter().flat_map(|s| &s.nodes).map(|n| &n.0).collect(), None)
+            }
+            Decision::Bind { node, .. } => (vec![node], None),
+            _ => continue,
+        };
+        for node in nodes {
+            for (resource, free) in after.cluster.free_on(node) {
+                let was = before.cluster.free_on(node).into_iter().find(|(r, _)| *r == resource);
+                if free < 0 && free < was.map_or(0, |(_, free)| free) {
+                    found.push(format!("{decision:?} overfills {node}: {free} {resource} left"));
+                }
+            }
+        }
+        let Some(queue) = queue else { continue };
+        let tree = &after.quotas.kueue;
+        for (what, left) in tree.headroom(queue) {
+            let rose = tree.used(queue, &what) > before.quotas.kueue.used(queue, &what);
+            if left < 0 && rose {
+                found.push(format!("{decision:?} overdraws {queue}: {left} of {what:?} left"));
+            }
+        }
+    }
+    found
 }

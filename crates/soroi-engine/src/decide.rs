@@ -10,6 +10,7 @@
 mod admit;
 mod assign;
 mod bind;
+pub(crate) mod ceiling;
 mod facts;
 mod gather;
 mod leave;
@@ -31,17 +32,20 @@ use crate::engine::Engine;
 use crate::event::{GangId, Millis, PodUid};
 use gang::Phase;
 
+pub(crate) use gather::occupant;
+
 impl Engine {
     pub(crate) fn cycle(&mut self, now: Millis) -> Vec<Decision> {
         let mut out = Vec::new();
         self.reconfigure();
         self.look_at_touched(now, &mut out);
-        self.wake_falsified();
-        self.place_admitted(now, &mut out);
-        self.start_waiting(now, &mut out);
+        // Whoever is admitted takes from the others: who now waits for another reason is decided
+        // again, which changes nothing but that.
+        while self.wake_falsified() {
+            self.place_admitted(now, &mut out);
+            self.start_waiting(now, &mut out);
+        }
         self.tell(&mut out);
-        // What was tried out and taken back since is no news.
-        self.shortages.seen(&self.cluster);
         out
     }
 
@@ -105,15 +109,22 @@ impl Engine {
         }
     }
 
-    fn wake_falsified(&mut self) {
+    /// Wakes the wants whose certificates do not hold any more. Whether anybody is awake.
+    fn wake_falsified(&mut self) -> bool {
         for shortage in self.waiting.certificates().take_ended() {
             self.shortages.forget(shortage);
         }
         let mut wake = self.waiting.certificates().falsified_by_quota(&mut self.quotas);
+        if self.nodes_seen != self.cluster.facts_version() {
+            // What could ever fit may have changed, and that is part of what is told.
+            self.nodes_seen = self.cluster.facts_version();
+            wake.extend(self.waiting.certificates().short_of_places());
+        }
         for shortage in self.shortages.ended(&mut self.cluster) {
             wake.extend(self.waiting.certificates().short_of(shortage));
         }
         wake.into_iter().for_each(|want| self.waiting.wake(want));
+        self.waiting.awake_lines().next().is_some()
     }
 
     fn forget_if_empty(&mut self, id: &GangId) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Cluster;
+use crate::decide::ceiling::Ceilings;
 use crate::decide::gang::Gangs;
 use crate::decide::shortage::Shortages;
 use crate::decide::status::News;
@@ -29,6 +30,9 @@ pub struct Engine {
     /// Who waits for quota or places.
     pub(crate) waiting: Waiting<Wanted>,
     pub(crate) shortages: Shortages,
+    pub(crate) ceilings: Ceilings,
+    /// The version of the nodes' facts that certificates were made with.
+    pub(crate) nodes_seen: u64,
     /// ClusterQueues that do not admit, and why.
     pub(crate) inactive: BTreeMap<Name, QueueInactive>,
     /// An object changed on which anything may depend.
@@ -57,6 +61,8 @@ impl Engine {
             plans_lost: BTreeSet::new(),
             waiting: Waiting::default(),
             shortages: Shortages::default(),
+            ceilings: Ceilings::default(),
+            nodes_seen: 0,
             inactive: BTreeMap::new(),
             reconfigured: false,
             touched: BTreeMap::new(),

@@ -1,18 +1,279 @@
-//! Why not yet, in words: the one text of each reason, in Kueue's wording where Kueue has one.
+//! Why not yet, in words: the one text of each reason, in Kueue's wording where Kueue has one
+//! (0.18, conditions and Pending events), and in kube-scheduler's for nodes.
+//!
+//! Only this module makes text of reasons. It decides nothing.
 
-use std::fmt;
+mod kind;
 
-use crate::reason::Reason;
+#[cfg(test)]
+mod tests;
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+use std::fmt::{self, Display, Formatter};
+
+use soroi_quantity::display as quantity;
+
+use crate::event::{Taint, TaintEffect};
+use crate::reason::{
+    FlavorProblem, NodeProblem, NotYet, Off, PlaceProblem, QueueInactive, QueueProblem, Reason, UndoReason,
+    VolcanoProblem,
+};
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotYet(missing) => missing.fmt(f),
+            Self::Off(off) => off.fmt(f),
+            Self::Queue(problem) => problem.fmt(f),
+            Self::NamespaceMismatch => f.write_str("Workload namespace doesn't match ClusterQueue selector"),
+            Self::BehindStrictHead { head: (namespace, name) } => {
+                write!(f, "waiting behind {namespace}/{name}, the head of its StrictFIFO ClusterQueue")
+            }
+            Self::BackingOff { .. } => f.write_str("pausing before it is tried again"),
+            Self::NoFlavor(sets) => joined(f, "; ", sets, |f, (set, problems)| {
+                // Kueue sorts the texts.
+                let mut texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                texts.sort();
+                write!(f, "couldn't assign flavors to pod set {set}: {}", texts.join(", "))
+            }),
+            Self::NoPlace(sets) => joined(f, "; ", sets, |f, (set, problem)| {
+                write!(f, "couldn't place pod set {set}: {problem}")
+            }),
+            Self::VolcanoQueue { queue, problem } => match problem {
+                VolcanoProblem::Missing => write!(f, "Queue {queue} doesn't exist"),
+                VolcanoProblem::Closed => write!(f, "Queue {queue} is not open"),
+                VolcanoProblem::OverCapability { resource, short } => {
+                    let short = quantity(resource, *short);
+                    write!(f, "insufficient capability for {resource} in Queue {queue}, {short} more needed")
+                }
+            },
+            Self::ForeignScheduler { scheduler, policy } => {
+                write!(
+                    f,
+                    "pods name the scheduler {scheduler}, but placement policy {policy:?} needs Soroi's"
+                )
+            }
+        }
     }
 }
 
-impl Reason {
-    /// Whether only numbers differ between the two.
-    pub fn same_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+impl Display for NotYet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::JobNotSuspended => {
+                f.write_str("waiting for the Job to be suspended and without active pods")
+            }
+            Self::MembersMissing { have, need } => {
+                write!(f, "waiting for pods of the group: {have} of {need} exist")
+            }
+            Self::Gated(gate) => write!(f, "Admission is gated by: {gate}"),
+            Self::ChecksPending => f.write_str("waiting for admission checks"),
+            Self::AdmissionNotProven => {
+                f.write_str("waiting until Soroi's admission policy is known to be in force")
+            }
+            Self::Invalid(text) => f.write_str(text),
+        }
     }
+}
+
+impl Display for Off {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deactivated => "The workload is deactivated",
+            Self::SuspendedByUser => "The job is suspended by its user",
+            Self::Finished => "The job has finished",
+        })
+    }
+}
+
+impl Display for QueueProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LocalQueueMissing(name) => write!(f, "LocalQueue {name} doesn't exist"),
+            Self::LocalQueueStopped(name) => write!(f, "LocalQueue {name} is inactive"),
+            Self::ClusterQueueMissing(name) => write!(f, "ClusterQueue {name} doesn't exist"),
+            Self::ClusterQueueInactive(name, why) => match why {
+                QueueInactive::Stopped => write!(f, "ClusterQueue {name} is inactive"),
+                why => write!(f, "ClusterQueue {name} is inactive: {why}"),
+            },
+        }
+    }
+}
+
+impl Display for QueueInactive {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Terminating => f.write_str("it is being deleted"),
+            Self::Stopped => f.write_str("it is stopped"),
+            Self::FlavorNotFound(names) => {
+                write!(f, "it references missing ResourceFlavor(s): {}", list(names))
+            }
+            Self::TopologyNotFound(name) => write!(f, "there is no Topology {name}"),
+            Self::CheckNotFound(names) => {
+                write!(f, "it references missing AdmissionCheck(s): {}", list(names))
+            }
+            Self::CheckInactive(names) => {
+                write!(f, "it references inactive AdmissionCheck(s): {}", list(names))
+            }
+            Self::CohortCycle(name) => write!(f, "its cohorts form a cycle through {name}"),
+            Self::ClusterQueueMissing => f.write_str("its ClusterQueue doesn't exist"),
+            Self::ClusterQueueInactive => f.write_str("its ClusterQueue is inactive"),
+            Self::Invalid(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Display for FlavorProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ResourceNotCovered { resource } => {
+                write!(f, "resource {resource} unavailable in ClusterQueue")
+            }
+            Self::UntoleratedTaint { flavor, taint } => {
+                write!(f, "untolerated taint {} in flavor {flavor}", go(taint))
+            }
+            Self::AffinityMismatch { flavor } => write!(f, "flavor {flavor} doesn't match node affinity"),
+            Self::ExceedsMaximum { flavor, resource, previous, request, maximum } => {
+                let amount = |amount: &i64| quantity(resource, *amount);
+                let (previous, request, maximum) = (amount(previous), amount(request), amount(maximum));
+                write!(
+                    f,
+                    "insufficient quota for {resource} in flavor {flavor}, previously considered podsets requests \
+                     ({previous}) + current podset request ({request}) > maximum capacity ({maximum})"
+                )
+            }
+            Self::Short { flavor, resource, short } => {
+                let short = quantity(resource, *short);
+                write!(f, "insufficient unused quota for {resource} in flavor {flavor}, {short} more needed")
+            }
+            Self::NoTopologyLevel { flavor, level: None } => {
+                write!(f, "Flavor \"{flavor}\" does not support TopologyAwareScheduling")
+            }
+            Self::NoTopologyLevel { flavor, level: Some(level) } => {
+                write!(f, "Flavor \"{flavor}\" does not contain the requested level \"{level}\"")
+            }
+            Self::NoPlace { flavor, problem } => problem.write(f, &format!("nodes of flavor {flavor}")),
+        }
+    }
+}
+
+impl Display for PlaceProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write(f, "nodes")
+    }
+}
+
+impl PlaceProblem {
+    /// In a Topology as Kueue says it; else of `nodes` in the same style, and with
+    /// kube-scheduler's counts of nodes. Whether it could fit at all is Soroi's addition to both.
+    fn write(&self, f: &mut Formatter<'_>, nodes: &str) -> fmt::Result {
+        let (asked, fitting) = (self.asked, self.fitting);
+        match &self.topology {
+            Some(topology) if fitting == 0 => {
+                write!(f, "topology \"{topology}\" doesn't allow to fit any of {asked} pod(s)")?;
+            }
+            Some(topology) => {
+                write!(f, "topology \"{topology}\" allows to fit only {fitting} out of {asked} pod(s)")?;
+            }
+            None if fitting == 0 => write!(f, "{nodes} don't allow to fit any of {asked} pod(s)")?,
+            None => write!(f, "{nodes} allow to fit only {fitting} out of {asked} pod(s)")?,
+        }
+        if let Some(domain) = &self.closest {
+            write!(f, " in one domain (the closest is {domain})")?;
+        }
+        if !self.excluded.is_empty() {
+            match self.topology {
+                Some(_) => self.excluded_as_kueue(f)?,
+                None => self.excluded_as_kube_scheduler(f)?,
+            }
+        }
+        match self.fitting_if_empty {
+            Some(most) if most < asked && most == 0 => {
+                f.write_str("; none would ever fit, even on empty nodes")?
+            }
+            Some(most) if most < asked => write!(f, "; even on empty nodes only {most} would ever fit")?,
+            _ => {}
+        }
+        if self.unproven {
+            f.write_str("; the search was cut short")?;
+        }
+        Ok(())
+    }
+
+    fn excluded_as_kueue(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, ". Total nodes: {}; excluded: ", self.nodes)?;
+        joined(f, ", ", &self.excluded, |f, (problem, count)| match problem {
+            NodeProblem::NotReady => write!(f, "notReady: {count}"),
+            NodeProblem::Unschedulable => write!(f, "unschedulable: {count}"),
+            NodeProblem::Taint { key, value } => write!(f, "taint \"{key}={value}\": {count}"),
+            NodeProblem::Selector => write!(f, "nodeSelector: {count}"),
+            NodeProblem::Affinity => write!(f, "affinity: {count}"),
+            NodeProblem::Topology => write!(f, "topologyDomain: {count}"),
+            NodeProblem::Insufficient { resource } => write!(f, "resource \"{resource}\": {count}"),
+            NodeProblem::TooManyPods => write!(f, "resource \"pods\": {count}"),
+        })
+    }
+
+    fn excluded_as_kube_scheduler(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let out: u32 = self.excluded.values().sum();
+        write!(f, ": {}/{} nodes are available: ", self.nodes.saturating_sub(out), self.nodes)?;
+        joined(f, ", ", &self.excluded, |f, (problem, count)| match problem {
+            NodeProblem::NotReady => write!(f, "{count} node(s) were not ready"),
+            NodeProblem::Unschedulable => write!(f, "{count} node(s) were unschedulable"),
+            NodeProblem::Taint { key, value } => {
+                write!(f, "{count} node(s) had untolerated taint {{{key}: {value}}}")
+            }
+            NodeProblem::Selector | NodeProblem::Affinity => {
+                write!(f, "{count} node(s) didn't match Pod's node affinity/selector")
+            }
+            NodeProblem::Topology => write!(f, "{count} node(s) were outside of the topology domain"),
+            NodeProblem::Insufficient { resource } => write!(f, "{count} Insufficient {resource}"),
+            NodeProblem::TooManyPods => write!(f, "{count} Too many pods"),
+        })
+    }
+}
+
+impl Display for UndoReason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StartTimeout { have, need } => write!(f, "only {have} of {need} pods were created in time"),
+            Self::RecoveryTimeout { have, need } => {
+                write!(f, "only {have} of {need} pods could be placed in time")
+            }
+            Self::PlacesLost => f.write_str("its places were lost, and there are no others"),
+            Self::Off(off) => off.fmt(f),
+            Self::LocalQueueStopped => f.write_str("The LocalQueue is stopped"),
+            Self::ClusterQueueStopped => f.write_str("The ClusterQueue is stopped"),
+            Self::Orphaned => f.write_str("it held quota, and there are no places for it"),
+            Self::Interrupted => f.write_str("it was being taken back when Soroi was restarted"),
+        }
+    }
+}
+
+/// A taint as Go prints the struct; Kueue's message has it so.
+fn go(taint: &Taint) -> String {
+    let effect = match taint.effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    };
+    format!("{{{} {} {effect} <nil>}}", taint.key, taint.value)
+}
+
+fn list(names: &[crate::event::Name]) -> String {
+    names.iter().map(|name| &**name).collect::<Vec<_>>().join(",")
+}
+
+fn joined<T>(
+    f: &mut Formatter<'_>,
+    separator: &str,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (at, item) in items.into_iter().enumerate() {
+        if at > 0 {
+            f.write_str(separator)?;
+        }
+        write(f, item)?;
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Gang, GangId, Millis, Name, QueueingStrategy};
 
-pub use certificate::{Blocker, Certificate};
+pub use certificate::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker};
 
 /// A gang's turn: larger priority first, then the earlier time, then names and uid, so that two
 /// gangs never tie (Kueue orders by uid after the time; names come first here because they are what

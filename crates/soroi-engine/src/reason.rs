@@ -210,6 +210,10 @@ pub struct PlaceProblem {
     pub closest: Option<Name>,
     /// No search proved that it is impossible; the bounded search just did not find it.
     pub unproven: bool,
+    /// How many would fit at most if nothing else were on the nodes (this pod set alone, in the
+    /// best single domain where one is required). Fewer than asked: it can never start here.
+    /// `None`: not known.
+    pub fitting_if_empty: Option<u32>,
 }
 
 /// Why a node does not take a pod.

@@ -1,15 +1,16 @@
 //! Gangs that wait start: rounds of heads until nobody is left who could be decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::{Ground, totals};
 use super::gang::{Held, Phase, SeatSet};
-use super::search::{Answer, NoAnswer, Search, Terms};
+use super::search::{Answer, Findings, NoAnswer, Search, Terms};
 use super::wanted::{Start, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
 use crate::event::{Amount, GangId, Millis, Name};
-use crate::queue::{Blocker, Certificate, LineKey, Turn, WantIx};
+use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, Turn, WantIx};
+use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, saturate};
 use crate::reason::{Reason, VolcanoProblem};
 
@@ -17,7 +18,7 @@ impl Engine {
     /// Rounds as Kueue's: of the first gang of each queue those that need not borrow come first,
     /// then larger priority, then the earlier time. Kueue decides one gang per queue and cycle;
     /// here the rounds go on until every gang is admitted or has its certificate.
-    pub(super) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
+    pub(crate) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
         loop {
             let lines: Vec<LineKey> = self.waiting.awake_lines().cloned().collect();
             let mut heads = Vec::new();
@@ -54,8 +55,8 @@ impl Engine {
     /// Notes why a want cannot be met, and whom to tell.
     pub(super) fn certify(&mut self, want: WantIx, no: NoAnswer) {
         let mut blockers = no.blockers;
-        let shortages = no.shortages.iter().map(|request| Blocker::Places(self.shortages.of(request)));
-        blockers.extend(shortages.collect::<Vec<_>>());
+        let (shortages, cluster) = (&mut self.shortages, &mut self.cluster);
+        blockers.extend(no.shortages.iter().map(|request| Blocker::Places(shortages.of(cluster, request))));
         self.waiting.certify(want, Certificate { reason: no.reason, blockers });
         self.tell_all_of(want);
     }
@@ -97,16 +98,20 @@ impl Engine {
                 Err(_) => high = middle - 1,
             }
         }
-        match self.answer_for(start, low, Some(start.min_members)) {
-            Ok(answer) => Ok(answer),
-            Err(_) if low > start.min_members => self.answer_for(start, start.min_members, None),
-            Err(no) => Err(no),
+        if low > start.min_members
+            && let Ok(answer) = self.answer_for(start, low, Some(start.min_members))
+        {
+            return Ok(answer);
         }
+        self.answer_for(start, start.min_members, None)
     }
 
     fn answer_for(&mut self, start: &Start, members: u32, min: Option<u32>) -> Result<Answer, NoAnswer> {
-        self.volcano_room(start, members)?;
-        self.search(start, cut(start, members), min, true)
+        let enough = self.volcano_room(start, members)?;
+        self.search(start, cut(start, members), min, true).map_err(|mut no| {
+            no.blockers.extend(enough);
+            no
+        })
     }
 
     fn quota_for(&mut self, start: &Start, members: u32) -> Result<(), NoAnswer> {
@@ -114,8 +119,10 @@ impl Engine {
         self.search(start, cut(start, members), None, false).map(|_| ())
     }
 
-    fn volcano_room(&self, start: &Start, members: u32) -> Result<(), NoAnswer> {
-        let Some(queue) = &start.volcano_queue else { return Ok(()) };
+    /// Whether its Volcano Queue has room for so many members. The answer is what the reason of a
+    /// gang that fails elsewhere takes for given.
+    fn volcano_room(&self, start: &Start, members: u32) -> Result<Vec<Blocker>, NoAnswer> {
+        let Some(queue) = &start.volcano_queue else { return Ok(Vec::new()) };
         let mut need: BTreeMap<Name, Amount> = BTreeMap::new();
         for (set, count) in start.sets.iter().zip(cut(start, members)) {
             for (resource, sum) in totals(set, count, None) {
@@ -123,18 +130,19 @@ impl Engine {
                 *total = total.saturating_add(saturate(sum));
             }
         }
-        let Err((queue, problem)) = self.quotas.volcano.room(queue, &need) else { return Ok(()) };
-        let blocker = match &problem {
-            VolcanoProblem::OverCapability { resource, .. } => Some(Blocker::Capability {
-                queue: queue.clone(),
-                resource: resource.clone(),
-                needed: need.get(resource).copied().unwrap_or(0),
-            }),
-            // Only a change of the Queue itself helps.
-            VolcanoProblem::Missing | VolcanoProblem::Closed => None,
+        let ceiling = |(queue, resource, needed)| CapabilityBlocker { queue, resource, needed };
+        let enough = |held: Vec<_>| held.into_iter().map(ceiling).map(Blocker::CapabilityEnough);
+        let NoRoom { held, queue, problem } = match self.quotas.volcano.room(queue, &need) {
+            Ok(held) => return Ok(enough(held).collect()),
+            Err(no_room) => no_room,
         };
+        let mut blockers: BTreeSet<Blocker> = enough(held).collect();
+        if let VolcanoProblem::OverCapability { resource, .. } = &problem {
+            let needed = need.get(resource).copied().unwrap_or(0);
+            blockers.insert(Blocker::CapabilityShort(ceiling((queue.clone(), resource.clone(), needed))));
+        }
         let reason = Reason::VolcanoQueue { queue, problem };
-        Err(NoAnswer { reason, blockers: blockers_of(blocker), shortages: Default::default() })
+        Err(NoAnswer { reason, blockers, shortages: BTreeSet::new() })
     }
 
     fn search(
@@ -147,8 +155,9 @@ impl Engine {
         let tree = &self.quotas.kueue;
         let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
         let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
-        let (world, cluster) = (&self.world, &mut self.cluster);
-        Search { world, cluster, ground, start, counts, min_members, placing }.run()
+        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
+        let findings = Findings::default();
+        Search { world, cluster, ceilings, ground, start, counts, min_members, placing, findings }.run()
     }
 
     /// Reserves what an admission says: quota in each tree, and its places.
@@ -200,10 +209,6 @@ fn cut(start: &Start, members: u32) -> Vec<u32> {
         count
     };
     start.sets.iter().map(&mut take).collect()
-}
-
-fn blockers_of(blocker: Option<Blocker>) -> std::collections::BTreeSet<Blocker> {
-    blocker.into_iter().collect()
 }
 
 fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {

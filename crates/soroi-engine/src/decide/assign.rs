@@ -9,7 +9,7 @@ use crate::event::{
     Shape, TopologyRequest,
 };
 use crate::fit::{repels, selects, tolerated};
-use crate::queue::Blocker;
+use crate::queue::{Blocker, QuotaBlocker};
 use crate::quota::{FlavorResource, Sum, kueue, saturate};
 use crate::reason::FlavorProblem;
 use crate::world::World;
@@ -32,11 +32,25 @@ pub(super) struct FlavorOption {
     pub(super) borrow: u32,
 }
 
-/// A flavor that does not do, and what would have to change (nothing but rules, if empty).
+/// A flavor that does not do, and why.
 pub(super) struct Refusal {
     pub(super) position: usize,
-    pub(super) problem: FlavorProblem,
-    pub(super) blockers: Vec<Blocker>,
+    pub(super) flavor: Name,
+    pub(super) problems: Vec<FlavorProblem>,
+    /// Only its unused quota is too small now.
+    pub(super) short: bool,
+}
+
+/// What a group's flavors say to a pod set.
+#[derive(Default)]
+pub(super) struct Options {
+    /// Those that do, in the order in which they are to be tried.
+    pub(super) fit: Vec<FlavorOption>,
+    pub(super) refused: Vec<Refusal>,
+    /// Quota that is short; falsified when it is not any more.
+    pub(super) short: Vec<Blocker>,
+    /// Quota that suffices; falsified when it does not any more.
+    pub(super) enough: Vec<Blocker>,
 }
 
 /// What all pods of a set take together, `pods` included if the queue counts them.
@@ -58,30 +72,38 @@ pub(super) fn uncovered(queue: &ClusterQueue, asked: &BTreeMap<Name, Sum>) -> Ve
     missing.map(|resource| FlavorProblem::ResourceNotCovered { resource: resource.clone() }).collect()
 }
 
-/// The flavors of a group that do for a pod set, in the order in which they are to be tried, and
-/// those that do not. Order as the queue's fungibility says (Kueue, `flavorFungibility`): a
-/// flavor that needs borrowing is taken in its turn, or only after all that need less.
+/// The flavors of a group that do for a pod set, and those that do not. The order is what the
+/// queue's fungibility says (Kueue, `flavorFungibility`): a flavor that needs borrowing is taken in
+/// its turn, or only after all that need less.
 pub(super) fn options(
     ground: Ground<'_>,
     group: &ResourceGroup,
     set: &StartSet,
     asked: &BTreeMap<Name, Sum>,
     taken: &BTreeMap<FlavorResource, Sum>,
-) -> (Vec<FlavorOption>, Vec<Refusal>) {
-    let mut fit = Vec::new();
-    let mut refused = Vec::new();
+) -> Options {
+    let mut options = Options::default();
     let keys = label_keys(ground.world, group);
     for (position, quotas) in group.flavors.iter().enumerate() {
-        let suits = suits(ground.world, &quotas.flavor, set, &keys).map_err(|problem| (problem, Vec::new()));
-        match suits.and_then(|()| room(ground, quotas, asked, taken)) {
-            Ok(borrow) => fit.push(FlavorOption { position, flavor: quotas.flavor.clone(), borrow }),
-            Err((problem, blockers)) => refused.push(Refusal { position, problem, blockers }),
+        let flavor = quotas.flavor.clone();
+        if let Err(problem) = suits(ground.world, &flavor, set, &keys) {
+            options.refused.push(Refusal { position, flavor, problems: vec![problem], short: false });
+            continue;
+        }
+        match room(ground, quotas, asked, taken, &mut options) {
+            Room::Fits { borrow } => options.fit.push(FlavorOption { position, flavor, borrow }),
+            Room::Short(problems) => {
+                options.refused.push(Refusal { position, flavor, problems, short: true });
+            }
+            Room::Never(problem) => {
+                options.refused.push(Refusal { position, flavor, problems: vec![problem], short: false });
+            }
         }
     }
     if !ground.queue.fungibility.stop_at_borrow {
-        fit.sort_by_key(|option| option.borrow);
+        options.fit.sort_by_key(|option| option.borrow);
     }
-    (fit, refused)
+    options
 }
 
 /// Label keys of all flavors of the group: only these parts of a pod's selectors say which flavor
@@ -144,16 +166,26 @@ fn wants_labels(shape: &Shape, labels: &Labels, keys: &BTreeSet<Name>) -> bool {
     }
 }
 
-/// Whether the flavor has unused quota for what is asked, on top of what is taken already. The
-/// answer is how high it borrows.
+/// Whether a flavor has quota for what is asked.
+enum Room {
+    /// It has, and borrows so high.
+    Fits { borrow: u32 },
+    /// Not now: all resources that it is short of.
+    Short(Vec<FlavorProblem>),
+    /// Nothing that happens to the others helps.
+    Never(FlavorProblem),
+}
+
+/// Whether the flavor has quota for what is asked, on top of what is taken already.
 fn room(
     ground: Ground<'_>,
     quotas: &FlavorQuotas,
     asked: &BTreeMap<Name, Sum>,
     taken: &BTreeMap<FlavorResource, Sum>,
-) -> Result<u32, (FlavorProblem, Vec<Blocker>)> {
+    options: &mut Options,
+) -> Room {
     let queue = &ground.queue.name;
-    let mut borrow = 0;
+    let (mut borrow, mut short) = (0, Vec::new());
     for quota in &quotas.quotas {
         let Some(request) = asked.get(&quota.resource).copied() else { continue };
         let what = FlavorResource { flavor: quotas.flavor.clone(), resource: quota.resource.clone() };
@@ -163,17 +195,24 @@ fn room(
         let needed = previous + request;
         if needed > maximum {
             let (previous, request, maximum) = (saturate(previous), saturate(request), saturate(maximum));
-            let problem = FlavorProblem::ExceedsMaximum { flavor, resource, previous, request, maximum };
-            return Err((problem, Vec::new()));
+            return Room::Never(FlavorProblem::ExceedsMaximum {
+                flavor,
+                resource,
+                previous,
+                request,
+                maximum,
+            });
         }
         let available = ground.tree.available(queue, &what);
-        if needed > available {
-            let problem = FlavorProblem::Short { flavor, resource, short: saturate(needed - available) };
-            let root = ground.tree.root(queue).expect("the queue is part of the tree");
-            let blocker = Blocker::Quota { root, what, queue: queue.clone(), needed };
-            return Err((problem, vec![blocker]));
-        }
         borrow = borrow.max(ground.tree.borrow_height(queue, &what, needed));
+        let root = ground.tree.root(queue).expect("the queue is part of the tree");
+        let blocker = QuotaBlocker { root, what, queue: queue.clone(), needed };
+        if needed > available {
+            short.push(FlavorProblem::Short { flavor, resource, short: saturate(needed - available) });
+            options.short.push(Blocker::QuotaShort(blocker));
+        } else {
+            options.enough.push(Blocker::QuotaEnough(blocker));
+        }
     }
-    Ok(borrow)
+    if short.is_empty() { Room::Fits { borrow } } else { Room::Short(short) }
 }

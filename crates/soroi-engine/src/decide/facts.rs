@@ -172,7 +172,8 @@ impl Engine {
     }
 
     fn plan_gone(&mut self, id: &GangId) {
-        if self.plans.remove(id).is_some() {
+        self.plans.remove(id);
+        if self.gangs.contains_key(id) {
             self.plans_lost.insert(id.clone());
             self.touch(id);
         }

@@ -99,7 +99,7 @@ impl Engine {
         if still_lives {
             held.unseated.insert(uid.clone());
         }
-        if next.kind() != SeatKind::Bound && next.kind() != held.seat(at).state.kind() {
+        if matches!(next.kind(), SeatKind::Open | SeatKind::Vacating) {
             held.settled = false;
         }
         self.sit(id, at, next);
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// Charges all seats for what they keep.
-    pub(super) fn charge_seats(&mut self, id: &GangId) {
+    pub(crate) fn charge_seats(&mut self, id: &GangId) {
         let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
         let seats: Vec<SeatRef> = held.seats().map(|(at, _)| at).collect();
         seats.into_iter().for_each(|at| self.charge_seat(id, at));
@@ -313,7 +313,7 @@ fn charge_seat(
 }
 
 /// The name under which a seat's place charges its node.
-pub(super) fn occupant(id: &GangId, at: SeatRef) -> Occupant {
+pub(crate) fn occupant(id: &GangId, at: SeatRef) -> Occupant {
     let number = |n: usize| u32::try_from(n).expect("fewer than four billion seats");
     Occupant::Place { gang: id.clone(), pod_set: number(at.set), ordinal: number(at.ordinal) }
 }

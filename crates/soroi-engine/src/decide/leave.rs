@@ -72,6 +72,15 @@ impl Engine {
             return;
         }
         self.plans_lost.remove(id);
+        let state = &self.gangs[id];
+        if state.held.is_none()
+            && state.lingering.is_none()
+            && !state.echo
+            && let Some(plan) = self.plans.get(id).cloned()
+        {
+            // It ended while nobody looked: what its pods still hold is what its plan says.
+            self.hold(plan.admission, Phase::Committed, now);
+        }
         self.let_go(id, now);
         self.waiting.leave(id);
         if let Some(state) = self.gangs.get_mut(id) {

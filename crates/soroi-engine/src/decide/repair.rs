@@ -19,7 +19,7 @@ type Homeless = BTreeMap<(usize, Arc<Shape>), Vec<SeatRef>>;
 
 impl Engine {
     /// Puts an admitted gang into the line for places, if members of it want some.
-    pub(super) fn want_places(&mut self, id: &GangId) {
+    pub(crate) fn want_places(&mut self, id: &GangId) {
         let Some(turn) = self.gangs.get(id).and_then(|state| state.fact.as_ref()).map(Turn::of) else {
             return;
         };
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Gives places to admitted gangs, in the order of their turns and before anybody starts.
-    pub(super) fn place_admitted(&mut self, now: Millis, out: &mut Vec<Decision>) {
+    pub(crate) fn place_admitted(&mut self, now: Millis, out: &mut Vec<Decision>) {
         while let Some((turn, want)) = self.waiting.head(&LineKey::Admitted) {
             let Wanted::Places(request) = self.waiting.ask(want).clone() else { return };
             match place(&mut self.cluster, &request) {
@@ -63,11 +63,12 @@ impl Engine {
     }
 
     /// Has the gang's places written down as they are now.
-    fn write_places(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
+    pub(super) fn write_places(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
         let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
         let admission = self.as_seated(held);
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
         held.phase = Phase::Replacing;
+        held.settled = false;
         held.orphan = false;
         held.progressed_at = now;
         held.admission = admission.clone();
@@ -80,7 +81,8 @@ impl Engine {
             return;
         }
         let held = self.gangs.get_mut(id).and_then(|state| state.held.as_mut());
-        if let Some(held) = held.filter(|held| held.binds()) {
+        let written = |held: &&mut Held| held.binds() && held.phase == Phase::Committed;
+        if let Some(held) = held.filter(written) {
             held.phase = Phase::Replacing;
             out.push(Decision::Place(held.admission.clone()));
         }
@@ -100,6 +102,11 @@ impl Engine {
             self.undo(id, reason, out);
             self.look_again(id, None);
             return;
+        }
+        let mut problems = problems;
+        for (name, problem) in &mut problems {
+            let request = request.pod_sets.iter().find(|set| set.name == *name);
+            problem.fitting_if_empty = request.map(|set| self.ceilings.of(&mut self.cluster, set));
         }
         let reason = Reason::NoPlace(problems);
         let shortages = BTreeSet::from([request.clone()]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::assign::totals;
 use super::gang::{Phase, SeatKind, SeatRef, binds};
 use super::wanted::StartSet;
-use crate::decision::{Admission, Decision, PodSetAdmission, TopologyDomain};
+use crate::decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 use crate::engine::Engine;
 use crate::event::{
     Admitted, Gang, GangId, Millis, Name, Plan, PlanPhase, PodSet, Policy, Readiness, TopologyRequest,
@@ -44,7 +44,7 @@ impl Engine {
         }
         let Some(fact) = state.fact.clone() else { return };
         match &fact.admitted {
-            Some(admitted) if !state.echo => self.adopt_admitted(&fact, admitted, now),
+            Some(admitted) if !state.echo => self.adopt_admitted(&fact, admitted, now, out),
             Some(_) => {}
             None if fact.local_queue.is_none() && fact.readiness == Readiness::Ready => {
                 self.adopt_bound(&fact, now);
@@ -72,7 +72,7 @@ impl Engine {
     /// A gang that its status shows as admitted. Policies without plans need no more than that.
     /// Where there should be a plan and is none: bound pods are an implied commit; without them
     /// the gang is decided again within its quota.
-    fn adopt_admitted(&mut self, fact: &Gang, admitted: &Admitted, now: Millis) {
+    fn adopt_admitted(&mut self, fact: &Gang, admitted: &Admitted, now: Millis, out: &mut Vec<Decision>) {
         let policy = self.policy_of(fact);
         let admission = admission_of(fact, admitted, policy);
         self.waiting.leave(&fact.id);
@@ -84,6 +84,9 @@ impl Engine {
         let parked = fact.readiness == Readiness::NotYet(NotYet::ChecksPending);
         let Some(held) = self.gangs.get_mut(&fact.id).and_then(|state| state.held.as_mut()) else { return };
         held.orphan = !held.started() && !parked && policy == Policy::Unified;
+        if held.started() {
+            self.write_places(&fact.id, now, out);
+        }
     }
 
     /// A gang without a queue whose members are bound: whoever did it, they run.
@@ -101,31 +104,51 @@ impl Engine {
 
     /// Members of a gang that is pinned to domains, and that are not bound yet, keep room there.
     fn find_pinned_places(&mut self, id: &GangId, admitted: &Admitted) {
-        let sets: Vec<(usize, Name)> = {
-            let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
-            held.sets.iter().map(|set| set.name.clone()).enumerate().collect()
-        };
-        for (at, name) in sets {
-            let Some(pinned) = admitted.topology.get(&name) else { continue };
-            let Some(request) = self.pinned_request(id, at, &pinned.domains) else { continue };
-            let request = PlaceRequest { pod_sets: vec![request], ..PlaceRequest::default() };
-            // Not found: somebody else sits there now. The pods are pinned all the same, and
-            // will be seen when they are bound.
-            let Ok(placement) = place(&mut self.cluster, &request) else { continue };
-            let nodes: Vec<Option<Name>> = placement.pod_sets[0]
-                .nodes
-                .iter()
-                .flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())))
-                .collect();
+        let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
+        let sets: Vec<Name> = held.sets.iter().map(|set| set.name.clone()).collect();
+        for (at, name) in sets.iter().enumerate() {
+            let Some(pinned) = admitted.topology.get(name) else { continue };
+            let (mut nodes, unbound) = self.bound_in(id, at, pinned);
+            if let Some(request) = self.pinned_request(id, at, unbound) {
+                let request = PlaceRequest { pod_sets: vec![request], ..PlaceRequest::default() };
+                // Not found: somebody else sits there now. The pods are pinned all the same, and
+                // will be seen when they are bound.
+                let placement = place(&mut self.cluster, &request).ok();
+                let places =
+                    placement.into_iter().flat_map(|placement| placement.pod_sets).flat_map(|set| set.nodes);
+                nodes.extend(places.flat_map(|(node, count)| (0..count).map(move |_| node.clone())));
+            }
             if let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) {
-                held.add_seats(at, nodes.into_iter());
+                held.add_seats(at, nodes.into_iter().map(Some));
             }
         }
         self.charge_seats(id);
         self.seat_everybody(id);
     }
 
-    fn pinned_request(&self, id: &GangId, at: usize, domains: &[TopologyDomain]) -> Option<PodSetRequest> {
+    /// The nodes of a pod set's bound members, and what is left of its domains without them.
+    fn bound_in(&self, id: &GangId, at: usize, pinned: &TopologyPlaces) -> (Vec<Name>, Vec<TopologyDomain>) {
+        let (state, mut left) = (&self.gangs[id], pinned.domains.clone());
+        let members = self.world.members(id, &state.owners).filter(|pod| state.set_of(pod) == Some(at));
+        let nodes: Vec<Name> =
+            members.filter(|pod| pod.is_live()).filter_map(|pod| pod.node.clone()).collect();
+        for node in &nodes {
+            let Some(labels) = self.cluster.node(node).map(|node| &node.labels) else { continue };
+            let values: Vec<Option<&Name>> = pinned.levels.iter().map(|level| labels.get(level)).collect();
+            let mine =
+                |domain: &&mut TopologyDomain| domain.values.iter().map(Some).eq(values.iter().copied());
+            if let Some(domain) = left.iter_mut().find(mine) {
+                domain.count = domain.count.saturating_sub(1);
+            }
+        }
+        left.retain(|domain| domain.count > 0);
+        (nodes, left)
+    }
+
+    fn pinned_request(&self, id: &GangId, at: usize, domains: Vec<TopologyDomain>) -> Option<PodSetRequest> {
+        if domains.is_empty() {
+            return None;
+        }
         let state = self.gangs.get(id)?;
         let set = &state.held.as_ref()?.sets[at];
         Some(PodSetRequest {
@@ -136,7 +159,7 @@ impl Engine {
             request: TopologyRequest::None,
             group: None,
             bound: Vec::new(),
-            pinned: domains.to_vec(),
+            pinned: domains,
         })
     }
 

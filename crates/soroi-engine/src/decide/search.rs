@@ -2,9 +2,12 @@
 //! gang on them. The first assignment of flavors (in the order that the queue's fungibility gives)
 //! for which all places exist wins; a flavor with quota and without places is passed over.
 
+mod why;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assign::{FlavorOption, Ground, Refusal, options, totals, uncovered};
+use super::assign::{FlavorOption, Ground, options, totals};
+use super::ceiling::Ceilings;
 use super::wanted::{Start, StartSet};
 use crate::cluster::Cluster;
 use crate::decision::TopologyPlaces;
@@ -13,7 +16,7 @@ use crate::fit::Ask;
 use crate::place::{PlaceRequest, PodSetRequest, place};
 use crate::queue::Blocker;
 use crate::quota::{FlavorResource, Sum, saturate};
-use crate::reason::{FlavorProblem, PlaceProblem, Reason};
+use crate::reason::{PlaceProblem, Reason};
 use crate::world::World;
 
 /// Assignments of flavors for which places are searched for one gang. Each costs a placement, and
@@ -50,13 +53,17 @@ pub(super) struct NoAnswer {
     pub(super) shortages: BTreeSet<PlaceRequest>,
 }
 
-/// The flavors of one pod set: by resource, and how high it borrows for them.
+/// The flavors of one pod set, by resource.
 type Flavors = BTreeMap<Name, FlavorOption>;
 
-/// A search under way.
+/// No assignment below helps: the choice for this pod set, or for one before it, must change.
+struct Stuck(usize);
+
+/// What a search looks at.
 pub(super) struct Search<'a> {
     pub(super) world: &'a World,
     pub(super) cluster: &'a mut Cluster,
+    pub(super) ceilings: &'a mut Ceilings,
     /// `None`: nobody charges quota for flavors, so there are none to choose from.
     pub(super) ground: Option<Ground<'a>>,
     pub(super) start: &'a Start,
@@ -66,50 +73,38 @@ pub(super) struct Search<'a> {
     pub(super) min_members: Option<u32>,
     /// Whether places are asked for at all, or only quota.
     pub(super) placing: bool,
+    pub(super) findings: Findings,
 }
 
 /// What was found out on the way.
 #[derive(Default)]
-struct Findings {
-    /// Per pod set, by group and flavor: the first problem met there.
-    flavor_problems: BTreeMap<usize, BTreeMap<(usize, usize), FlavorProblem>>,
-    place_problems: BTreeMap<usize, PlaceProblem>,
+pub(super) struct Findings {
     blockers: BTreeSet<Blocker>,
     shortages: BTreeSet<PlaceRequest>,
-    /// Pod set with its flavors: whether it finds places when it is alone.
-    alone: BTreeMap<(usize, Vec<Name>), bool>,
+    /// By pod set and flavors: what is in the way although it is alone.
+    alone: BTreeMap<(usize, Vec<Name>), Option<PlaceProblem>>,
     tries: u32,
 }
 
 impl Search<'_> {
-    pub(super) fn run(&mut self) -> Result<Answer, NoAnswer> {
-        let mut findings = Findings::default();
-        if let Some(ground) = self.ground {
-            for (at, set) in self.start.sets.iter().enumerate() {
-                let asked = totals(set, self.counts[at], Some(ground.queue));
-                let missing = uncovered(ground.queue, &asked).into_iter().enumerate();
-                let missing: BTreeMap<_, _> = missing.map(|(ix, problem)| ((0, ix), problem)).collect();
-                if !missing.is_empty() {
-                    findings.flavor_problems.insert(at, missing);
-                }
+    pub(super) fn run(mut self) -> Result<Answer, NoAnswer> {
+        match self.next_set(&mut Vec::new()) {
+            Ok(answer) => Ok(answer),
+            Err(Stuck(_)) if !self.placing => Err(NoAnswer::without_reason()),
+            Err(Stuck(_)) => {
+                let reason = self.why();
+                Err(NoAnswer { reason, blockers: self.findings.blockers, shortages: self.findings.shortages })
             }
-            if !findings.flavor_problems.is_empty() {
-                return Err(self.give_up(findings));
-            }
-        }
-        match self.next_set(&mut Vec::new(), &mut findings) {
-            Some(answer) => Ok(answer),
-            None => Err(self.give_up(findings)),
         }
     }
 
     /// Chooses flavors for the pod sets from `chosen.len()` on; places for all once they are
     /// chosen.
-    fn next_set(&mut self, chosen: &mut Vec<Flavors>, findings: &mut Findings) -> Option<Answer> {
+    fn next_set(&mut self, chosen: &mut Vec<Flavors>) -> Result<Answer, Stuck> {
         if chosen.len() == self.start.sets.len() {
-            return self.complete(chosen, findings);
+            return self.complete(chosen);
         }
-        self.next_group(0, Flavors::new(), chosen, findings)
+        self.next_group(0, Flavors::new(), chosen)
     }
 
     /// Chooses a flavor of each group from this one on for the pod set at hand.
@@ -118,49 +113,57 @@ impl Search<'_> {
         group: usize,
         flavors: Flavors,
         chosen: &mut Vec<Flavors>,
-        findings: &mut Findings,
-    ) -> Option<Answer> {
+    ) -> Result<Answer, Stuck> {
         let at = chosen.len();
-        let ground = self.ground.filter(|ground| group < ground.queue.groups.len());
-        let Some(ground) = ground else {
-            if !self.alone_fits(at, &flavors, findings) {
-                return None;
+        let Some(ground) = self.ground.filter(|ground| group < ground.queue.groups.len()) else {
+            if !self.all_covered(at, &flavors) {
+                return Err(Stuck(0));
             }
             chosen.push(flavors);
-            let answer = self.next_set(chosen, findings);
+            let answer = self.next_set(chosen);
             chosen.pop();
             return answer;
         };
-        let spec = &ground.queue.groups[group];
-        let set = &self.start.sets[at];
-        let mut asked = totals(set, self.counts[at], Some(ground.queue));
-        asked.retain(|resource, _| spec.covered.contains(resource));
+        let asked = self.asked_of(group, at);
         if asked.is_empty() {
-            return self.next_group(group + 1, flavors, chosen, findings);
+            return self.next_group(group + 1, flavors, chosen);
         }
-        let (fit, refused) = options(ground, spec, set, &asked, &self.taken(chosen));
-        for Refusal { position, problem, blockers } in refused {
-            findings.flavor_problems.entry(at).or_default().entry((group, position)).or_insert(problem);
-            findings.blockers.extend(blockers);
-        }
-        for option in fit {
+        let spec = &ground.queue.groups[group];
+        let options = options(ground, spec, &self.start.sets[at], &asked, &self.taken(chosen));
+        self.findings.blockers.extend(options.short);
+        for option in options.fit {
             let mut flavors = flavors.clone();
             flavors.extend(asked.keys().map(|resource| (resource.clone(), option.clone())));
-            if let Some(answer) = self.next_group(group + 1, flavors, chosen, findings) {
-                return Some(answer);
-            }
-            if findings.tries >= TRIES_MAX {
-                return None;
+            match self.next_group(group + 1, flavors, chosen) {
+                Err(Stuck(level)) if level >= at && self.findings.tries < TRIES_MAX => {}
+                answer => return answer,
             }
         }
-        None
+        // Another choice for an earlier pod set may leave more.
+        Err(Stuck(at.saturating_sub(1)))
+    }
+
+    /// What a pod set asks of the resources of a group.
+    fn asked_of(&self, group: usize, at: usize) -> BTreeMap<Name, Sum> {
+        let queue = self.ground.map(|ground| ground.queue);
+        let mut asked = totals(&self.start.sets[at], self.counts[at], queue);
+        let covered = queue.map(|queue| &queue.groups[group].covered);
+        asked.retain(|resource, _| covered.is_some_and(|covered| covered.contains(resource)));
+        asked
+    }
+
+    /// Whether every resource of the pod set has a flavor, if flavors are asked for.
+    fn all_covered(&self, at: usize, flavors: &Flavors) -> bool {
+        let queue = self.ground.map(|ground| ground.queue);
+        let asked = || totals(&self.start.sets[at], self.counts[at], queue);
+        queue.is_none() || asked().keys().all(|resource| flavors.contains_key(resource))
     }
 
     /// What the pod sets that have their flavors take.
     fn taken(&self, chosen: &[Flavors]) -> BTreeMap<FlavorResource, Sum> {
         let mut taken = BTreeMap::new();
+        let queue = self.ground.map(|ground| ground.queue);
         for (at, flavors) in chosen.iter().enumerate() {
-            let queue = self.ground.map(|ground| ground.queue);
             for (resource, sum) in totals(&self.start.sets[at], self.counts[at], queue) {
                 let Some(option) = flavors.get(&resource) else { continue };
                 *taken.entry(FlavorResource { flavor: option.flavor.clone(), resource }).or_default() += sum;
@@ -169,60 +172,53 @@ impl Search<'_> {
         taken
     }
 
-    /// Whether a pod set finds places when nobody else of the gang is there: if not, no choice for
-    /// the others helps. Not asked where fewer than all may do.
-    fn alone_fits(&mut self, at: usize, flavors: &Flavors, findings: &mut Findings) -> bool {
-        if !self.wants_places(flavors) || self.start.sets.len() == 1 || self.min_members.is_some() {
-            return true;
-        }
-        let names = flavors.values().map(|option| option.flavor.clone()).collect();
-        if let Some(known) = findings.alone.get(&(at, names)) {
-            return *known;
-        }
-        let request = PlaceRequest { pod_sets: vec![self.request(at, flavors)], ..PlaceRequest::default() };
-        let answer = place(self.cluster, &request);
-        let fits = answer.is_ok();
-        if let Err(problems) = answer {
-            problems.into_iter().for_each(|(_, problem)| self.note(at, flavors, problem, findings));
-            findings.shortages.insert(request);
-        }
-        let names = flavors.values().map(|option| option.flavor.clone()).collect();
-        findings.alone.insert((at, names), fits);
-        fits
-    }
-
     /// All flavors are chosen: are there places for all pods together?
-    fn complete(&mut self, chosen: &[Flavors], findings: &mut Findings) -> Option<Answer> {
-        findings.tries += 1;
+    fn complete(&mut self, chosen: &[Flavors]) -> Result<Answer, Stuck> {
         let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
         let mut answer = self.without_places(chosen);
         if placed.is_empty() {
-            return Some(answer);
+            return Ok(answer);
         }
-        let pod_sets = placed.iter().map(|at| self.request(*at, &chosen[*at])).collect();
-        let request = PlaceRequest { pod_sets, min_members: self.min_members, excluded: Vec::new() };
-        match place(self.cluster, &request) {
-            Ok(placement) => {
-                for (at, places) in placed.into_iter().zip(placement.pod_sets) {
-                    let count = places.nodes.iter().map(|(_, count)| count).sum();
-                    answer.sets[at] = SetAnswer {
-                        nodes: places.nodes,
-                        topology: places.topology,
-                        ..self.paid(at, &chosen[at], count)
-                    };
+        if placed.len() > 1 && self.min_members.is_none() {
+            // Cheaper than the whole, and it says whose choice is to blame.
+            for at in &placed {
+                if self.alone_problem(*at, &chosen[*at]).is_some() {
+                    return Err(Stuck(*at));
                 }
-                Some(answer)
-            }
-            Err(problems) => {
-                for (name, mut problem) in problems {
-                    problem.unproven |= findings.tries >= TRIES_MAX;
-                    let at = self.start.sets.iter().position(|set| set.name == name).unwrap_or(0);
-                    self.note(at, &chosen[at], problem, findings);
-                }
-                findings.shortages.insert(request);
-                None
             }
         }
+        self.findings.tries += 1;
+        let request = self.joint_request(&placed, chosen);
+        let Ok(placement) = place(self.cluster, &request) else {
+            self.findings.shortages.insert(request);
+            return Err(Stuck(chosen.len() - 1));
+        };
+        for (at, places) in placed.into_iter().zip(placement.pod_sets) {
+            let count = places.nodes.iter().map(|(_, count)| count).sum();
+            let paid = self.paid(at, &chosen[at], count);
+            answer.sets[at] = SetAnswer { nodes: places.nodes, topology: places.topology, ..paid };
+        }
+        Ok(answer)
+    }
+
+    /// What keeps a pod set from finding places when nobody else of the gang is there.
+    fn alone_problem(&mut self, at: usize, flavors: &Flavors) -> Option<PlaceProblem> {
+        if !self.wants_places(flavors) {
+            return None;
+        }
+        let names = flavors.values().map(|option| option.flavor.clone()).collect();
+        if let Some(known) = self.findings.alone.get(&(at, names)) {
+            return known.clone();
+        }
+        let request = PlaceRequest { pod_sets: vec![self.request(at, flavors)], ..PlaceRequest::default() };
+        let problem = place(self.cluster, &request).err().and_then(|problems| problems.into_iter().next());
+        let problem = problem.map(|(_, problem)| problem);
+        if problem.is_some() {
+            self.findings.shortages.insert(request);
+        }
+        let names = flavors.values().map(|option| option.flavor.clone()).collect();
+        self.findings.alone.insert((at, names), problem.clone());
+        problem
     }
 
     fn without_places(&self, chosen: &[Flavors]) -> Answer {
@@ -232,8 +228,7 @@ impl Search<'_> {
     }
 
     fn paid(&self, at: usize, flavors: &Flavors, count: u32) -> SetAnswer {
-        let queue = self.ground.map(|ground| ground.queue);
-        let usage = totals(&self.start.sets[at], count, queue);
+        let usage = totals(&self.start.sets[at], count, self.ground.map(|ground| ground.queue));
         SetAnswer {
             count,
             flavors: flavors
@@ -255,6 +250,11 @@ impl Search<'_> {
         }
     }
 
+    fn joint_request(&self, placed: &[usize], chosen: &[Flavors]) -> PlaceRequest {
+        let pod_sets = placed.iter().map(|at| self.request(*at, &chosen[*at])).collect();
+        PlaceRequest { pod_sets, min_members: self.min_members, excluded: Vec::new() }
+    }
+
     fn request(&self, at: usize, flavors: &Flavors) -> PodSetRequest {
         let set: &StartSet = &self.start.sets[at];
         let names: BTreeSet<&Name> = flavors.values().map(|option| &option.flavor).collect();
@@ -274,35 +274,12 @@ impl Search<'_> {
             pinned: Vec::new(),
         }
     }
+}
 
-    fn note(&self, at: usize, flavors: &Flavors, problem: PlaceProblem, findings: &mut Findings) {
-        // The flavor that decides where the pods go: that of the topology, else the first.
-        let with_topology = flavors.values().find(|option| topology_of(self.world, &option.flavor).is_some());
-        let Some(option) = with_topology.or(flavors.values().next()) else {
-            findings.place_problems.entry(at).or_insert(problem);
-            return;
-        };
-        let groups = self.ground.map_or(&[][..], |ground| &ground.queue.groups);
-        let has =
-            |group: &crate::event::ResourceGroup| group.flavors.iter().any(|f| f.flavor == option.flavor);
-        let group = groups.iter().position(has).unwrap_or(0);
-        let problem = FlavorProblem::NoPlace { flavor: option.flavor.clone(), problem };
-        findings.flavor_problems.entry(at).or_default().entry((group, option.position)).or_insert(problem);
-    }
-
-    fn give_up(&self, findings: Findings) -> NoAnswer {
-        let name = |at: usize| self.start.sets[at].name.clone();
-        let reason = if self.ground.is_some() && !findings.flavor_problems.is_empty() {
-            let sets = findings.flavor_problems.into_iter();
-            Reason::NoFlavor(
-                sets.map(|(at, problems)| (name(at), problems.into_values().collect())).collect(),
-            )
-        } else {
-            Reason::NoPlace(
-                findings.place_problems.into_iter().map(|(at, problem)| (name(at), problem)).collect(),
-            )
-        };
-        NoAnswer { reason, blockers: findings.blockers, shortages: findings.shortages }
+impl NoAnswer {
+    /// For questions to which only yes or no matters.
+    fn without_reason() -> Self {
+        Self { reason: Reason::NoPlace(Vec::new()), blockers: BTreeSet::new(), shortages: BTreeSet::new() }
     }
 }
 

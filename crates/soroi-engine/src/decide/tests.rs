@@ -1,5 +1,8 @@
 //! Stories: a cluster as text, what happens as text, and what the engine decides as a picture.
 
 mod board;
+mod life;
+mod queues;
+mod restart;
 mod script;
 mod start;

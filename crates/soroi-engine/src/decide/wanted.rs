@@ -60,7 +60,7 @@ enum Standing {
 
 impl Engine {
     /// Puts a gang that holds nothing where it belongs. Returns when to look again.
-    pub(super) fn stand(&mut self, id: &GangId, now: Millis) -> Option<Millis> {
+    pub(crate) fn stand(&mut self, id: &GangId, now: Millis) -> Option<Millis> {
         self.to_tell.insert(id.clone());
         let state = self.gangs.get_mut(id)?;
         let Some(fact) = &state.fact else {
@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// The ClusterQueues that cannot admit, and why.
-    pub(super) fn inactive_cluster_queues(&self) -> std::collections::BTreeMap<Name, QueueInactive> {
+    pub(crate) fn inactive_cluster_queues(&self) -> std::collections::BTreeMap<Name, QueueInactive> {
         let tree = &self.quotas.kueue;
         let named = |queue: &crate::event::ClusterQueue| {
             self.why_inactive(tree, queue).map(|why| (queue.name.clone(), why))

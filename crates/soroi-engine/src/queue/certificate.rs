@@ -1,8 +1,10 @@
 //! Why a want cannot be met, in a form that an event can falsify.
 //!
 //! A certificate holds one blocker for every way of meeting the want that was looked at. As long
-//! as no blocker is falsified, every way is still blocked, and the want may sleep. The index finds
-//! the wants whose blockers an event falsifies, without looking at the others.
+//! as no blocker is falsified, every way is still blocked, and the want may sleep. It also holds
+//! what its reason takes for given (quota that suffices although places do not): when that is
+//! falsified the want is decided again too, because its reason is another one then. The index finds
+//! the wants that a change concerns without looking at the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,41 +22,58 @@ pub struct Certificate {
     pub blockers: BTreeSet<Blocker>,
 }
 
-/// Something that is in the way.
+/// Something that an event can falsify.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
-    /// The ClusterQueue has less than this available of a flavor's resource.
-    Quota {
-        /// The top of its cohorts: usage elsewhere does not concern it.
-        root: Name,
-        /// The flavor and resource.
-        what: FlavorResource,
-        /// The ClusterQueue.
-        queue: Name,
-        /// What must be available.
-        needed: Sum,
-    },
-    /// The Volcano Queue's capability leaves less than this of a resource.
-    Capability {
-        /// The queue.
-        queue: Name,
-        /// The resource.
-        resource: Name,
-        /// What must be left.
-        needed: Amount,
-    },
+    /// The ClusterQueue has less than this available.
+    QuotaShort(QuotaBlocker),
+    /// The ClusterQueue has this available.
+    QuotaEnough(QuotaBlocker),
+    /// The Volcano Queue's capability leaves less than this.
+    CapabilityShort(CapabilityBlocker),
+    /// The Volcano Queue's capability leaves this.
+    CapabilityEnough(CapabilityBlocker),
     /// Nodes have too few places; the number names a shortage that the placement side watches.
     Places(ShortageIx),
+}
+
+/// A flavor's resource in a ClusterQueue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuotaBlocker {
+    /// The top of its cohorts: usage elsewhere does not concern it.
+    pub root: Name,
+    /// The flavor and resource.
+    pub what: FlavorResource,
+    /// The ClusterQueue.
+    pub queue: Name,
+    /// What must be available.
+    pub needed: Sum,
+}
+
+/// A resource in a Volcano Queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CapabilityBlocker {
+    /// The queue.
+    pub queue: Name,
+    /// The resource.
+    pub resource: Name,
+    /// What must be left.
+    pub needed: Amount,
 }
 
 /// A shortage of places, by number.
 pub type ShortageIx = usize;
 
-/// Finds the wants whose certificates an event falsifies.
+/// Wants by what they need of something.
+type Thresholds<N> = BTreeSet<(N, WantIx)>;
+
+/// Finds the wants whose certificates a change falsifies.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    by_quota: BTreeMap<(Name, FlavorResource), BTreeMap<Name, BTreeSet<(Sum, WantIx)>>>,
-    by_capability: BTreeMap<(Name, Name), BTreeSet<(Amount, WantIx)>>,
+    quota_short: BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
+    quota_enough: BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
+    capability_short: BTreeMap<(Name, Name), Thresholds<Amount>>,
+    capability_enough: BTreeMap<(Name, Name), Thresholds<Amount>>,
     by_shortage: BTreeMap<ShortageIx, BTreeSet<WantIx>>,
     /// Shortages that no certificate names any more.
     ended: Vec<ShortageIx>,
@@ -64,13 +83,13 @@ impl Index {
     pub(super) fn insert(&mut self, want: WantIx, certificate: &Certificate) {
         for blocker in &certificate.blockers {
             match blocker {
-                Blocker::Quota { root, what, queue, needed } => {
-                    let queues = self.by_quota.entry((root.clone(), what.clone())).or_default();
-                    queues.entry(queue.clone()).or_default().insert((*needed, want));
+                Blocker::QuotaShort(it) => insert_quota(&mut self.quota_short, it, want),
+                Blocker::QuotaEnough(it) => insert_quota(&mut self.quota_enough, it, want),
+                Blocker::CapabilityShort(it) => {
+                    self.capability_short.entry(it.key()).or_default().insert((it.needed, want));
                 }
-                Blocker::Capability { queue, resource, needed } => {
-                    let key = (queue.clone(), resource.clone());
-                    self.by_capability.entry(key).or_default().insert((*needed, want));
+                Blocker::CapabilityEnough(it) => {
+                    self.capability_enough.entry(it.key()).or_default().insert((it.needed, want));
                 }
                 Blocker::Places(shortage) => {
                     self.by_shortage.entry(*shortage).or_default().insert(want);
@@ -82,17 +101,13 @@ impl Index {
     pub(super) fn remove(&mut self, want: WantIx, certificate: Option<&Certificate>) {
         for blocker in certificate.iter().flat_map(|c| &c.blockers) {
             match blocker {
-                Blocker::Quota { root, what, queue, needed } => {
-                    let key = (root.clone(), what.clone());
-                    let Some(queues) = self.by_quota.get_mut(&key) else { continue };
-                    remove_from(queues, queue, &(*needed, want));
-                    if queues.is_empty() {
-                        self.by_quota.remove(&key);
-                    }
+                Blocker::QuotaShort(it) => remove_quota(&mut self.quota_short, it, want),
+                Blocker::QuotaEnough(it) => remove_quota(&mut self.quota_enough, it, want),
+                Blocker::CapabilityShort(it) => {
+                    remove_from(&mut self.capability_short, &it.key(), &(it.needed, want));
                 }
-                Blocker::Capability { queue, resource, needed } => {
-                    let key = (queue.clone(), resource.clone());
-                    remove_from(&mut self.by_capability, &key, &(*needed, want));
+                Blocker::CapabilityEnough(it) => {
+                    remove_from(&mut self.capability_enough, &it.key(), &(it.needed, want));
                 }
                 Blocker::Places(shortage) => {
                     remove_from(&mut self.by_shortage, shortage, &want);
@@ -104,19 +119,24 @@ impl Index {
         }
     }
 
-    /// The wants that the quota given back since the last call may help, in want order.
+    /// The wants that the quota given back or taken since the last call concerns, in want order.
     pub fn falsified_by_quota(&self, quotas: &mut Quotas) -> BTreeSet<WantIx> {
         let mut falsified = BTreeSet::new();
-        for freed in quotas.kueue.take_freed() {
-            for (queue, waiting) in self.by_quota.get(&freed).into_iter().flatten() {
-                let available = quotas.kueue.available(queue, &freed.1);
-                falsified.extend(waiting.range(..=(available, WantIx::MAX)).map(|(_, want)| *want));
+        for moved in quotas.kueue.take_moved() {
+            let available = |queue: &Name| quotas.kueue.available(queue, &moved.1);
+            for (queue, wants) in self.quota_short.get(&moved).into_iter().flatten() {
+                falsified.extend(at_most(wants, available(queue), WantIx::MAX));
+            }
+            for (queue, wants) in self.quota_enough.get(&moved).into_iter().flatten() {
+                falsified.extend(more_than(wants, available(queue), WantIx::MAX));
             }
         }
-        for freed in quotas.volcano.take_freed() {
-            let Some(waiting) = self.by_capability.get(&freed) else { continue };
-            let left = quotas.volcano.left(&freed.0, &freed.1);
-            falsified.extend(waiting.range(..=(left, WantIx::MAX)).map(|(_, want)| *want));
+        for moved in quotas.volcano.take_moved() {
+            let left = quotas.volcano.left(&moved.0, &moved.1);
+            let short = self.capability_short.get(&moved).into_iter();
+            falsified.extend(short.flat_map(|wants| at_most(wants, left, WantIx::MAX)));
+            let enough = self.capability_enough.get(&moved).into_iter();
+            falsified.extend(enough.flat_map(|wants| more_than(wants, left, WantIx::MAX)));
         }
         falsified
     }
@@ -126,11 +146,56 @@ impl Index {
         self.by_shortage.get(&shortage).into_iter().flatten().copied()
     }
 
+    /// All wants that wait for places, in want order.
+    pub fn short_of_places(&self) -> BTreeSet<WantIx> {
+        self.by_shortage.values().flatten().copied().collect()
+    }
+
     /// Shortages that no certificate names any more since the last call.
     pub fn take_ended(&mut self) -> Vec<ShortageIx> {
         let mut ended = std::mem::take(&mut self.ended);
         ended.retain(|shortage| !self.by_shortage.contains_key(shortage));
         ended
+    }
+}
+
+impl CapabilityBlocker {
+    fn key(&self) -> (Name, Name) {
+        (self.queue.clone(), self.resource.clone())
+    }
+}
+
+fn at_most<N: Ord + Copy>(wants: &Thresholds<N>, left: N, last: WantIx) -> impl Iterator<Item = WantIx> + '_ {
+    wants.range(..=(left, last)).map(|(_, want)| *want)
+}
+
+fn more_than<N: Ord + Copy>(
+    wants: &Thresholds<N>,
+    left: N,
+    last: WantIx,
+) -> impl Iterator<Item = WantIx> + '_ {
+    wants.range((std::ops::Bound::Excluded((left, last)), std::ops::Bound::Unbounded)).map(|(_, want)| *want)
+}
+
+fn insert_quota(
+    index: &mut BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
+    blocker: &QuotaBlocker,
+    want: WantIx,
+) {
+    let queues = index.entry((blocker.root.clone(), blocker.what.clone())).or_default();
+    queues.entry(blocker.queue.clone()).or_default().insert((blocker.needed, want));
+}
+
+fn remove_quota(
+    index: &mut BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
+    blocker: &QuotaBlocker,
+    want: WantIx,
+) {
+    let key = (blocker.root.clone(), blocker.what.clone());
+    let Some(queues) = index.get_mut(&key) else { return };
+    remove_from(queues, &blocker.queue, &(blocker.needed, want));
+    if queues.is_empty() {
+        index.remove(&key);
     }
 }
 

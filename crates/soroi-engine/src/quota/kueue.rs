@@ -30,8 +30,8 @@ pub struct Tree {
     of_cohort: BTreeMap<Name, NodeIx>,
     /// An object changed: `nodes` must be built again before it is asked.
     stale: bool,
-    /// What was given back since [`take_freed`](Self::take_freed): root and flavor resource.
-    freed: BTreeSet<(Name, FlavorResource)>,
+    /// Where usage changed since [`take_moved`](Self::take_moved): root and flavor resource.
+    moved: BTreeSet<(Name, FlavorResource)>,
 }
 
 #[derive(Clone, Debug)]
@@ -207,16 +207,35 @@ impl Tree {
         if let Some(ix) = self.of_queue.get(queue).copied() {
             self.change_at(ix, what, delta);
         }
-        if delta < 0
-            && let Some(root) = self.root(queue)
-        {
-            self.freed.insert((root, what.clone()));
+        if let Some(root) = self.root(queue) {
+            self.moved.insert((root, what.clone()));
         }
     }
 
-    /// The roots and flavor resources that were given something back since the last call.
-    pub fn take_freed(&mut self) -> BTreeSet<(Name, FlavorResource)> {
-        std::mem::take(&mut self.freed)
+    /// The roots and flavor resources of which usage changed since the last call.
+    pub fn take_moved(&mut self) -> BTreeSet<(Name, FlavorResource)> {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// All usage that there is: ClusterQueue, flavor resource, sum.
+    pub(crate) fn all_used(&self) -> impl Iterator<Item = ((&Name, &FlavorResource), Sum)> {
+        self.used.iter().flat_map(|(queue, usage)| usage.iter().map(move |(what, sum)| ((queue, what), *sum)))
+    }
+
+    /// Per flavor resource of the queue what it could use more, below zero if it uses too much.
+    pub(crate) fn headroom(&self, queue: &Name) -> Vec<(FlavorResource, Sum)> {
+        let Some(ix) = self.of_queue.get(queue).copied() else { return Vec::new() };
+        self.nodes[ix].cells.keys().map(|what| (what.clone(), self.available_at(ix, what))).collect()
+    }
+
+    /// Whether the tree was built since an object changed last.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.stale
+    }
+
+    /// Builds the tree again, whether an object changed or not.
+    pub(crate) fn rebuild(&mut self) {
+        self.build();
     }
 
     /// The nodes as (name, is a queue, flavor resource, subtree quota, usage), for pictures and

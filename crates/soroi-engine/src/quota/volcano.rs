@@ -10,6 +10,20 @@ use super::{Sum, saturate};
 use crate::event::{Amount, Name, VolcanoQueue};
 use crate::reason::VolcanoProblem;
 
+/// A queue, a resource of its capability, and what must be left of it.
+pub type Ceiling = (Name, Name, Amount);
+
+/// A queue has no room for a gang.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoRoom {
+    /// Ceilings that hold, up to the one that does not.
+    pub held: Vec<Ceiling>,
+    /// The queue.
+    pub queue: Name,
+    /// What is wrong.
+    pub problem: VolcanoProblem,
+}
+
 /// All Queues, and what is used below each.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -18,8 +32,8 @@ pub struct Tree {
     own: BTreeMap<Name, BTreeMap<Name, Sum>>,
     /// By queue: what its own gangs and those of all queues below it use.
     below: BTreeMap<Name, BTreeMap<Name, Sum>>,
-    /// Queues below which something was given back since [`take_freed`](Self::take_freed).
-    freed: BTreeSet<(Name, Name)>,
+    /// Queues and resources of which usage changed since [`take_moved`](Self::take_moved).
+    moved: BTreeSet<(Name, Name)>,
 }
 
 impl Tree {
@@ -52,6 +66,13 @@ impl Tree {
         self.queues.values()
     }
 
+    /// All usage that there is: Queue, resource, sum.
+    pub(crate) fn all_used(&self) -> impl Iterator<Item = ((&Name, &Name), Sum)> {
+        self.own
+            .iter()
+            .flat_map(|(queue, usage)| usage.iter().map(move |(resource, sum)| ((queue, resource), *sum)))
+    }
+
     /// What the gangs of this queue and of those below it use.
     pub fn used(&self, queue: &Name, resource: &Name) -> Sum {
         self.below.get(queue).and_then(|u| u.get(resource)).copied().unwrap_or(0)
@@ -63,28 +84,32 @@ impl Tree {
         ceiling.map_or(Amount::MAX, |ceiling| saturate(Sum::from(*ceiling) - self.used(queue, resource)))
     }
 
-    /// Whether the queue, and all above it, have room for all of `need`.
+    /// Whether the queue, and all above it, have room for all of `need`: every ceiling on the way
+    /// with what must be left below it, from the gang's own queue upwards, as far as they hold.
     ///
     /// # Errors
-    /// The first queue, from the gang's own upwards, that has none, and why.
-    pub fn room(&self, queue: &Name, need: &BTreeMap<Name, Amount>) -> Result<(), (Name, VolcanoProblem)> {
-        let Some(own) = self.queues.get(queue) else {
-            return Err((queue.clone(), VolcanoProblem::Missing));
-        };
+    /// The first queue that has no room and why, after the ceilings that hold.
+    pub fn room(&self, queue: &Name, need: &BTreeMap<Name, Amount>) -> Result<Vec<Ceiling>, NoRoom> {
+        let mut held = Vec::new();
+        let fail = |held, queue: &Name, problem| Err(NoRoom { held, queue: queue.clone(), problem });
+        let Some(own) = self.queues.get(queue) else { return fail(held, queue, VolcanoProblem::Missing) };
         if !own.open {
-            return Err((queue.clone(), VolcanoProblem::Closed));
+            return fail(held, queue, VolcanoProblem::Closed);
         }
         for name in self.path(queue) {
             let Some(at) = self.queues.get(&name) else { continue };
-            for (resource, amount) in need {
-                let left = self.left(&at.name, resource);
-                if *amount > left && *amount > 0 {
-                    let short = amount.saturating_sub(left);
-                    return Err((name, VolcanoProblem::OverCapability { resource: resource.clone(), short }));
+            for (resource, amount) in
+                need.iter().filter(|(resource, _)| at.capability.contains_key(*resource))
+            {
+                let short = amount.saturating_sub(self.left(&name, resource));
+                if short > 0 && *amount > 0 {
+                    let resource = resource.clone();
+                    return fail(held, &name, VolcanoProblem::OverCapability { resource, short });
                 }
+                held.push((name.clone(), resource.clone(), *amount));
             }
         }
-        Ok(())
+        Ok(held)
     }
 
     /// Adds `delta` to what the gangs of `queue` use of `resource`.
@@ -92,15 +117,13 @@ impl Tree {
         add(self.own.entry(queue.clone()).or_default(), resource, delta);
         for name in self.path(queue) {
             add(self.below.entry(name.clone()).or_default(), resource, delta);
-            if delta < 0 {
-                self.freed.insert((name, resource.clone()));
-            }
+            self.moved.insert((name, resource.clone()));
         }
     }
 
-    /// The (queue, resource) pairs that were given something back since the last call.
-    pub fn take_freed(&mut self) -> BTreeSet<(Name, Name)> {
-        std::mem::take(&mut self.freed)
+    /// The queues and resources of which usage changed since the last call.
+    pub fn take_moved(&mut self) -> BTreeSet<(Name, Name)> {
+        std::mem::take(&mut self.moved)
     }
 
     /// The queue itself and all above it, nearest first; stops where a parent repeats.

@@ -94,6 +94,7 @@ impl Board {
     pub(crate) fn remove_pod(&mut self, name: &str) {
         if let Some(pod) = self.pods.remove(name) {
             self.untell(&format!("pod {name}"), Event::PodGone(pod.uid));
+            self.collect_plans();
         }
     }
 
@@ -101,6 +102,7 @@ impl Board {
         let mut pod = self.pods.get(name).unwrap_or_else(|| panic!("no pod {name}")).clone();
         change(&mut pod);
         self.tell_pod(pod);
+        self.collect_plans();
     }
 
     pub(crate) fn change_gang(&mut self, name: &str, change: impl FnOnce(&mut Gang)) {
@@ -116,15 +118,23 @@ impl Board {
             self.engine.apply(event, self.now);
         }
         for plan in self.plans.values().cloned().collect::<Vec<_>>() {
+            let id = plan.gang.clone();
             self.engine.apply(Event::Plan(plan), self.now);
+            if !self.gangs.values().any(|gang| gang.id == id) {
+                self.engine.apply(Event::GangGone(id), self.now);
+            }
         }
     }
 
     /// Decides, and answers as `auto` says, until nothing is decided any more.
     pub(crate) fn settle(&mut self) {
         for _ in 0..1000 {
+            let before = self.engine.clone();
             let decisions = self.engine.decide(self.now);
-            if let Err(violations) = self.engine.check(self.now) {
+            let mut violations = self.engine.check(self.now).err().unwrap_or_default();
+            violations.extend(crate::check::check_step(&before, &decisions, &self.engine));
+            if !violations.is_empty() {
+                decisions.iter().for_each(|decision| self.note(decision));
                 panic!("{}\nviolated: {violations:#?}", self.log);
             }
             if decisions.is_empty() {
@@ -200,11 +210,13 @@ impl Board {
                 if let Some(plan) = self.plans.get_mut(id) {
                     plan.phase = PlanPhase::Settled;
                 }
+                self.echo_plan(&id.clone());
             }
             Decision::Undo { gang, .. } => {
                 if let Some(plan) = self.plans.get_mut(gang) {
                     plan.phase = PlanPhase::Undoing;
                 }
+                self.echo_plan(&gang.clone());
                 if self.auto.commit {
                     self.carry_out_undo(&gang.clone());
                 }
@@ -239,9 +251,42 @@ impl Board {
             };
             self.change_gang(&name, |gang| gang.admitted = Some(admitted));
         }
-        self.engine.confirm(Outcome::Committed(id), self.now);
+        self.engine.confirm(Outcome::Committed(id.clone()), self.now);
+        self.echo_plan(&id);
         if self.auto.members {
             self.create_members(&name, u32::MAX);
+        }
+    }
+
+    /// The watch shows the plan as it is now.
+    fn echo_plan(&mut self, id: &GangId) {
+        if let Some(plan) = self.plans.get(id).cloned() {
+            self.engine.apply(Event::Plan(plan), self.now);
+        }
+    }
+
+    /// The objects of a gang are deleted. Its plan stays until its last bound pod is gone.
+    pub(crate) fn end(&mut self, name: &str) {
+        let gang = self.gangs.remove(name).unwrap_or_else(|| panic!("no gang {name}"));
+        self.untell(&format!("gang {name}"), Event::GangGone(gang.id));
+        self.collect_plans();
+    }
+
+    fn collect_plans(&mut self) {
+        let runs = |plan: &Plan| {
+            let mine = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| plan.owners.contains(owner));
+            self.pods.values().filter(mine).any(|pod| pod.occupies().is_some())
+        };
+        let known: Vec<GangId> = self.gangs.values().map(|gang| gang.id.clone()).collect();
+        let over: Vec<GangId> = self
+            .plans
+            .iter()
+            .filter(|(id, plan)| !known.contains(id) && !runs(plan))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in over {
+            self.plans.remove(&id);
+            self.engine.apply(Event::PlanGone(id), self.now);
         }
     }
 

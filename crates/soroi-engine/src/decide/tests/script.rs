@@ -208,13 +208,7 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
         "checks" => board.change_gang(name, |gang| gang.readiness = Readiness::NotYet(NotYet::ChecksPending)),
         "ready" => board.change_gang(name, |gang| gang.readiness = Readiness::Ready),
-        "end" => {
-            let gang = board.gangs.remove(name).unwrap_or_else(|| panic!("no gang {name}"));
-            board.untell(&format!("gang {name}"), Event::GangGone(gang.id.clone()));
-            if board.plans.remove(&gang.id).is_some() {
-                board.engine.apply(Event::PlanGone(gang.id), board.now);
-            }
-        }
+        "end" => board.end(name),
         "commit" => {
             let id = board.gangs[name].id.clone();
             let held = board.engine.gangs[&id].held.as_ref().expect("it holds something").admission.clone();

@@ -1,0 +1,97 @@
+//! Invariant 5, progress: an engine that is told the objects anew, holds what is held, and decides
+//! everybody without certificates comes to the same answers.
+
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::event::{Event, Millis};
+use crate::queue::LineKey;
+use crate::reason::Reason;
+
+pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
+    let (mut fresh, mut decisions) = (from_objects(engine), Vec::new());
+    let waiting = engine
+        .gangs
+        .keys()
+        .filter(|id| engine.waiting.stand(id).is_some() || fresh.gangs[*id].held.is_none());
+    for id in waiting.cloned().collect::<Vec<_>>() {
+        match engine.waiting.stand(&id).map(|(_, want)| engine.waiting.line_of(want)) {
+            Some(LineKey::Admitted) => fresh.want_places(&id),
+            _ => _ = fresh.stand(&id, now),
+        }
+    }
+    fresh.place_admitted(now, &mut decisions);
+    fresh.start_waiting(now, &mut decisions);
+    for decision in decisions.iter().filter(|decision| !matches!(decision, Decision::Pending { .. })) {
+        found.push(format!("from scratch it decides {decision:?}"));
+    }
+    for id in engine.gangs.keys() {
+        let (one, other) = (engine.reason_now(id), fresh.reason_now(id));
+        let same = match (&one, &other) {
+            (Some(one), Some(other)) => same(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !same {
+            found.push(format!("{id}: waits because {one:?}, from scratch because {other:?}"));
+        }
+    }
+}
+
+/// An engine that was told everything anew. What the objects do not show (decisions that are not
+/// written yet, pauses, learnt shapes) is taken over.
+fn from_objects(engine: &Engine) -> Engine {
+    let mut fresh = Engine::new(engine.settings.clone());
+    for event in objects(engine) {
+        fresh.take_in(event, 0);
+    }
+    fresh.reconfigured = false;
+    fresh.quotas.kueue.refresh();
+    fresh.inactive = fresh.inactive_cluster_queues();
+    for (id, state) in &engine.gangs {
+        fresh.world.set_owners(id, &[], &state.owners);
+        fresh.gangs.insert(id.clone(), state.clone());
+        for charge in state.charges() {
+            fresh.quotas.charge(charge);
+        }
+        fresh.charge_seats(id);
+    }
+    fresh
+}
+
+fn objects(engine: &Engine) -> impl Iterator<Item = Event> {
+    let world = &engine.world;
+    let nodes = engine.cluster.known_nodes().map(|(node, _)| Event::Node(node.clone()));
+    let pods = world.pods.values().cloned().map(Event::Pod);
+    let namespaces = world.namespaces.iter();
+    let namespaces =
+        namespaces.map(|(name, labels)| Event::Namespace { name: name.clone(), labels: labels.clone() });
+    let flavors = world.flavors.values().cloned().map(Event::Flavor);
+    let topologies = world.topologies.values().cloned().map(Event::Topology);
+    let doors = world.local_queues.values().cloned().map(Event::LocalQueue);
+    let cohorts = engine.quotas.kueue.cohorts().cloned().map(Event::Cohort);
+    let queues = engine.quotas.kueue.queues().cloned().map(Event::ClusterQueue);
+    let volcano = engine.quotas.volcano.queues().cloned().map(Event::VolcanoQueue);
+    // Not the order in which they came, on purpose.
+    pods.chain(doors)
+        .chain(queues)
+        .chain(cohorts)
+        .chain(volcano)
+        .chain(flavors)
+        .chain(topologies)
+        .chain(namespaces)
+        .chain(nodes)
+}
+
+/// Of several pod sets that could be named, the reason names those that the search met. Which of
+/// them these are may change without a change of the answer: both must be true then, and are
+/// compared by what they have in common.
+fn same(one: &Reason, other: &Reason) -> bool {
+    match (one, other) {
+        (Reason::NoFlavor(one), Reason::NoFlavor(other)) if one.len().max(other.len()) > 1 => {
+            one.iter().any(|(name, _)| other.iter().any(|(same, _)| same == name))
+        }
+        (Reason::NoPlace(one), Reason::NoPlace(other)) if one.len().max(other.len()) > 1 => {
+            one.iter().any(|(name, _)| other.iter().any(|(same, _)| same == name))
+        }
+        (one, other) => one.same_kind(other),
+    }
+}
