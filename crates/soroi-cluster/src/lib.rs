@@ -23,6 +23,7 @@ mod kubelet;
 mod lifecycle;
 mod need;
 mod options;
+mod scheduler;
 mod seen;
 mod write;
 
@@ -56,7 +57,19 @@ pub async fn run(client: kube::Client, clock: Clock, options: Options) {
     }
     if options.parts.lifecycle {
         let (seed, pods, nodes) = (random.next_u64(), pods.listen(), nodes.listen());
-        parts.spawn(lifecycle::run(api.clone(), client.clone(), clock.clone(), options.clone(), seed, pods, nodes));
+        parts.spawn(lifecycle::run(
+            api.clone(),
+            client.clone(),
+            clock.clone(),
+            options.clone(),
+            seed,
+            pods,
+            nodes,
+        ));
+    }
+    if options.parts.scheduler {
+        let (pods, nodes) = (pods.listen(), nodes.listen());
+        parts.spawn(scheduler::run(api.clone(), clock.clone(), pods, nodes));
     }
     let (pod_seed, node_seed) = (random.next_u64(), random.next_u64());
     if nodes.wanted() {

@@ -106,7 +106,7 @@ impl Story {
             "metadata": { "name": name, "namespace": "default" },
             "spec": {
                 "restartPolicy": "Never",
-                "containers": [{ "name": "main", "image": "app", "resources": { "requests": resources(requests) } }],
+                "containers": [{ "name": "main", "image": "app", "resources": asked(requests) }],
             },
         });
         merge(&mut pod, &extra);
@@ -175,6 +175,14 @@ impl Story {
 pub(crate) fn resources(text: &str) -> Value {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
     Value::Object(pairs.map(|(name, amount)| (name.to_owned(), amount.into())).collect())
+}
+
+/// Requests; also limits for extended resources, which cannot be overcommitted.
+pub(crate) fn asked(text: &str) -> Value {
+    let requests = resources(text);
+    let mut limits = requests.clone();
+    limits.as_object_mut().unwrap().retain(|name, _| name.contains('/'));
+    json!({ "requests": requests, "limits": limits })
 }
 
 fn merge(value: &mut Value, extra: &Value) {

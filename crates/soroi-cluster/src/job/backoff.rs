@@ -32,7 +32,10 @@ impl Record {
             }
         };
         let count = u32::try_from(counted.len()).unwrap_or(u32::MAX);
-        Self { failures: before.failures.saturating_add(count), last: counted.last().copied().or(before.last) }
+        Self {
+            failures: before.failures.saturating_add(count),
+            last: counted.last().copied().or(before.last),
+        }
     }
 
     /// How long a replacement has to wait yet.

@@ -88,8 +88,7 @@ pub(crate) fn view(job: &Job, status: &JobStatus, pods: Vec<Arc<Pod>>, record: R
             Indexes::of(pods.filter_map(|pod| valid_index(job, pod)))
         };
         view.succeeded_before = read(status.completed_indexes.as_ref());
-        view.succeeded_indexes =
-            view.succeeded_before.union(&ended(&|pod| pod.phase == Phase::Succeeded));
+        view.succeeded_indexes = view.succeeded_before.union(&ended(&|pod| pod.phase == Phase::Succeeded));
         view.succeeded = view.succeeded_indexes.total();
         if let Some(limit) = job.backoff_limit_per_index {
             let failed = ended(&|pod| index_failed(job, pod, limit));
@@ -106,7 +105,11 @@ pub(crate) fn count<T>(items: impl Iterator<Item = T>) -> i32 {
 }
 
 fn number(pod: &Pod, annotation: &str) -> i32 {
-    pod.meta.annotation(annotation).and_then(|text| text.parse().ok()).filter(|number| *number >= 0).unwrap_or(0)
+    pod.meta
+        .annotation(annotation)
+        .and_then(|text| text.parse().ok())
+        .filter(|number| *number >= 0)
+        .unwrap_or(0)
 }
 
 fn index_failed(job: &Job, pod: &Pod, limit: i32) -> bool {
@@ -288,7 +291,8 @@ pub(crate) fn manage(job: &Job, view: &View, now: Timestamp) -> Manage {
         let failures = u32::try_from(failures_before(failed)).unwrap_or(0).saturating_add(1);
         Some(backoff::remaining(failures, backoff::finished(failed), now)).filter(|wait| !wait.is_zero())
     };
-    let (waiting, ready): (Vec<i32>, Vec<i32>) = indexes.iter().copied().partition(|index| wait(index).is_some());
+    let (waiting, ready): (Vec<i32>, Vec<i32>) =
+        indexes.iter().copied().partition(|index| wait(index).is_some());
     match waiting.iter().filter_map(wait).min() {
         Some(wait) if ready.is_empty() => Manage::Wait(wait),
         _ => Manage::Create { count: ready.len(), indexes: ready },
@@ -297,7 +301,8 @@ pub(crate) fn manage(job: &Job, view: &View, now: Timestamp) -> Manage {
 
 /// The first indexes that have neither an active pod nor an end.
 fn pending_indexes(job: &Job, view: &View, most: usize) -> Vec<i32> {
-    let indexes_of = |pods: &mut dyn Iterator<Item = &Arc<Pod>>| Indexes::of(pods.filter_map(|pod| index::of_pod(pod)));
+    let indexes_of =
+        |pods: &mut dyn Iterator<Item = &Arc<Pod>>| Indexes::of(pods.filter_map(|pod| index::of_pod(pod)));
     let mut taken = view.succeeded_indexes.union(&indexes_of(&mut view.active.iter()));
     if job.replace_failed_only {
         let mut leaving = view.pods.iter().filter(|pod| !pod.ended() && pod.meta.deleting.is_some());
@@ -389,7 +394,8 @@ pub(crate) fn tally(job: &Job, status: &mut JobStatus, view: &View, end: Option<
                 _ if !indexed && !succeeded.contains(uid) => succeeded.push(uid.clone()),
                 _ => {}
             }
-        } else if (failed || lost) && !failures.contains(uid) && (!indexed || valid_index(job, pod).is_some()) {
+        } else if (failed || lost) && !failures.contains(uid) && (!indexed || valid_index(job, pod).is_some())
+        {
             // When the Job ends, every pod that has not succeeded counts as failed.
             if policy::verdict(job, pod) != Verdict::Ignore {
                 failures.push(uid.clone());

@@ -61,7 +61,10 @@ fn matches(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     met.next().map(|pattern| format!("Pod {key} has condition {}", pattern.type_))
 }
 
-fn exited_as<'a>(status: &'a Status, wanted: &PodFailurePolicyOnExitCodesRequirement) -> Option<(&'a str, i32)> {
+fn exited_as<'a>(
+    status: &'a Status,
+    wanted: &PodFailurePolicyOnExitCodesRequirement,
+) -> Option<(&'a str, i32)> {
     let State::Ended { exit, .. } = status.state else { return None };
     let named = wanted.container_name.as_ref().is_none_or(|name| *name == status.name);
     let listed = wanted.values.contains(&exit);

@@ -125,8 +125,8 @@ impl From<Wire> for Job {
         // The defaults are those of the API server (`pkg/apis/batch/v1/defaults.go`).
         let alone = spec.completions.is_none() && spec.parallelism.is_none();
         let backoff_default = if spec.backoff_limit_per_index.is_some() { i32::MAX } else { 6 };
-        let replace_failed_only = spec.pod_failure_policy.is_some()
-            || spec.pod_replacement_policy.as_deref() == Some("Failed");
+        let replace_failed_only =
+            spec.pod_failure_policy.is_some() || spec.pod_replacement_policy.as_deref() == Some("Failed");
         Self {
             meta: metadata,
             parallelism: spec.parallelism.unwrap_or(1),

@@ -53,7 +53,13 @@ struct Sync {
 }
 
 /// Looks at `job`, which is neither finished nor somebody else's, and does what it needs now.
-pub(crate) async fn run(api: Api, now: Timestamp, job: Arc<Job>, pods: Vec<Arc<Pod>>, record: Record) -> Synced {
+pub(crate) async fn run(
+    api: Api,
+    now: Timestamp,
+    job: Arc<Job>,
+    pods: Vec<Arc<Pod>>,
+    record: Record,
+) -> Synced {
     let mut status = job.status.clone();
     status.uncounted_terminated_pods.get_or_insert_default();
     let view = decide::view(&job, &status, pods, record);
@@ -183,7 +189,11 @@ impl Sync {
             match outcome {
                 Outcome::Done(body) => {
                     let name = &pod.meta.key.name;
-                    self.synced.said.push((Level::Normal, "SuccessfulDelete", format!("Deleted pod: {name}")));
+                    self.synced.said.push((
+                        Level::Normal,
+                        "SuccessfulDelete",
+                        format!("Deleted pod: {name}"),
+                    ));
                     self.synced.doomed.push(pod.meta.uid.clone());
                     let there = seen::read::<Pod>(&body).filter(|pod| pod.meta.deleting.is_some());
                     self.synced.pods.extend(there);
@@ -212,19 +222,28 @@ impl Sync {
             let size = batch.min(count - tried);
             let path = format!("/api/v1/namespaces/{}/pods", self.job.meta.key.namespace);
             let body = |place| pod::body(&self.job, indexes.get(place).copied(), &self.view);
-            let requests = (tried..tried + size).map(|place| Request::post(path.clone(), body(place))).collect();
+            let requests =
+                (tried..tried + size).map(|place| Request::post(path.clone(), body(place))).collect();
             for outcome in self.api.send_all(requests).await {
                 match outcome {
                     Outcome::Done(body) => {
                         made += 1;
                         let Some(pod) = seen::read::<Pod>(&body) else { continue };
                         let name = &pod.meta.key.name;
-                        self.synced.said.push((Level::Normal, "SuccessfulCreate", format!("Created pod: {name}")));
+                        self.synced.said.push((
+                            Level::Normal,
+                            "SuccessfulCreate",
+                            format!("Created pod: {name}"),
+                        ));
                         self.synced.pods.push(pod);
                     }
                     other => {
                         self.synced.failed = true;
-                        self.say(Level::Warning, "FailedCreate", format!("Error creating: {}", describe(&other)));
+                        self.say(
+                            Level::Warning,
+                            "FailedCreate",
+                            format!("Error creating: {}", describe(&other)),
+                        );
                     }
                 }
             }
@@ -236,8 +255,13 @@ impl Sync {
 
     /// Counts ended pods and, if it is over, ends the Job.
     async fn track(&mut self, mut end: Option<JobCondition>, mut must_flush: bool) -> Result<(), Stuck> {
-        let mut held: BTreeSet<String> =
-            self.view.pods.iter().filter(|pod| decide::tracked(pod)).map(|pod| pod.meta.uid.clone()).collect();
+        let mut held: BTreeSet<String> = self
+            .view
+            .pods
+            .iter()
+            .filter(|pod| decide::tracked(pod))
+            .map(|pod| pod.meta.uid.clone())
+            .collect();
         must_flush |= decide::count_released(&mut self.status, &held);
         let before = self.status.clone();
         let tally = decide::tally(&self.job, &mut self.status, &self.view, end.as_ref());

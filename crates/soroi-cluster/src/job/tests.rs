@@ -36,7 +36,9 @@ async fn job(story: &Story, name: &str, spec: Value, annotations: Value) {
 async fn status(story: &Story, name: &str) -> String {
     let status = story.get(&format!("{JOBS}/{name}")).await["status"].take();
     let mut words = Vec::new();
-    for field in ["active", "ready", "terminating", "succeeded", "failed", "completedIndexes", "failedIndexes"] {
+    for field in
+        ["active", "ready", "terminating", "succeeded", "failed", "completedIndexes", "failedIndexes"]
+    {
         match &status[field] {
             Value::Null => {}
             Value::String(text) => words.push(format!("{field}={text}")),
@@ -55,14 +57,16 @@ async fn status(story: &Story, name: &str) -> String {
     words.join(" ") + "\n"
 }
 
-/// Pods without the random ends of their names.
+/// Pods without the random ends of their names, in the order of what is left.
 async fn pods(story: &Story) -> String {
     let pods = story.pods().await;
     let cut = |line: &str| match line.split_once(' ') {
         Some((name, rest)) => format!("{}* {rest}\n", name.trim_end_matches(|c: char| c != '-')),
         None => format!("{line}\n"),
     };
-    pods.lines().map(cut).collect()
+    let mut lines: Vec<String> = pods.lines().map(cut).collect();
+    lines.sort();
+    lines.concat()
 }
 
 #[test]
@@ -82,7 +86,11 @@ fn a_job_runs_to_completion() {
             let name = pod["metadata"]["name"].as_str().unwrap();
             told += &pods(&story).await;
             let events = story.events().await.replace(name, "train-*");
-            let events: String = events.lines().filter(|line| !line.contains("pod: train-") || line.contains('*')).collect::<Vec<_>>().join("\n");
+            let events: String = events
+                .lines()
+                .filter(|line| !line.contains("pod: train-") || line.contains('*'))
+                .collect::<Vec<_>>()
+                .join("\n");
             told + &format!("{}\n{events}\n", pod["metadata"]["finalizers"])
         },
         expect![[r#"
@@ -118,8 +126,11 @@ fn an_indexed_job_names_its_pods() {
             let owner = meta["ownerReferences"][0]["name"].as_str().unwrap();
             told += &format!(
                 "index {} {} hostname {} job {} owner {owner} env {}\n",
-                meta["annotations"][index], meta["labels"][index], pod["spec"]["hostname"],
-                meta["labels"]["batch.kubernetes.io/job-name"], pod["spec"]["containers"][0]["env"][0]["name"],
+                meta["annotations"][index],
+                meta["labels"][index],
+                pod["spec"]["hostname"],
+                meta["labels"]["batch.kubernetes.io/job-name"],
+                pod["spec"]["containers"][0]["env"][0]["name"],
             );
             story.seconds(10).await;
             told += &status(&story, "ring").await;
@@ -151,7 +162,8 @@ fn suspension_takes_pods_away_and_counts_nothing() {
                 let path = format!("{JOBS}/train");
                 story.patch(&path, json!({ "spec": { "suspend": suspend } })).await;
                 story.seconds(3).await;
-                told += &format!("suspend {suspend}\n{}{}", status(&story, "train").await, pods(&story).await);
+                told +=
+                    &format!("suspend {suspend}\n{}{}", status(&story, "train").await, pods(&story).await);
             }
             told
         },
@@ -196,7 +208,7 @@ fn failed_pods_are_replaced_after_growing_waits_until_the_limit() {
         expect![[r#"
             0s
             active=1 ready=0 terminating=0 startTime
-            bad-* w1 -
+            bad-* w1 Pending
             1s
             active=1 ready=1 terminating=0 startTime
             bad-* w1 Running ready
@@ -206,7 +218,7 @@ fn failed_pods_are_replaced_after_growing_waits_until_the_limit() {
             11s
             active=1 ready=0 terminating=0 failed=1 startTime
             bad-* w1 Failed
-            bad-* w1 -
+            bad-* w1 Pending
             12s
             active=1 ready=1 terminating=0 failed=1 startTime
             bad-* w1 Failed
@@ -219,7 +231,7 @@ fn failed_pods_are_replaced_after_growing_waits_until_the_limit() {
             active=1 ready=0 terminating=0 failed=2 startTime
             bad-* w1 Failed
             bad-* w1 Failed
-            bad-* w1 -
+            bad-* w1 Pending
             33s
             active=1 ready=1 terminating=0 failed=2 startTime
             bad-* w1 Failed
@@ -266,8 +278,8 @@ fn a_deleted_pod_counts_at_once_or_when_it_has_ended() {
             after 15s
             eager active=1 ready=1 terminating=1 failed=1 startTime
             patient ready=0 terminating=1 startTime
-            eager-* w1 Running ready terminating
             eager-* w1 Running ready
+            eager-* w1 Running ready terminating
             patient-* w1 Running ready terminating
             after 15s
             eager active=1 ready=1 terminating=0 failed=1 startTime
@@ -288,7 +300,13 @@ fn any_lost_pod_fails_a_job_without_retries() {
         async |story: Story| {
             story.node("w1", "cpu=4").await;
             story.seconds(1).await;
-            job(&story, "strict", json!({ "parallelism": 3, "completions": 3, "backoffLimit": 0 }), json!({})).await;
+            job(
+                &story,
+                "strict",
+                json!({ "parallelism": 3, "completions": 3, "backoffLimit": 0 }),
+                json!({}),
+            )
+            .await;
             story.seconds(2).await;
             let list = story.get("/api/v1/namespaces/default/pods").await;
             let name = list["items"][0]["metadata"]["name"].as_str().unwrap();
@@ -316,9 +334,15 @@ fn deadlines_and_time_to_live_are_kept() {
             let mut told = String::new();
             story.seconds(23).await;
             told += &status(&story, "slow").await;
-            told += &format!("quick there: {}\n", story.get(&format!("{JOBS}/quick")).await["metadata"]["deletionTimestamp"].is_null());
+            told += &format!(
+                "quick there: {}\n",
+                story.get(&format!("{JOBS}/quick")).await["metadata"]["deletionTimestamp"].is_null()
+            );
             story.seconds(60).await;
-            told + &format!("slow there: {}\n", story.get(&format!("{JOBS}/slow")).await["metadata"]["deletionTimestamp"].is_null())
+            told + &format!(
+                "slow there: {}\n",
+                story.get(&format!("{JOBS}/slow")).await["metadata"]["deletionTimestamp"].is_null()
+            )
         },
         expect![[r#"
             ready=0 terminating=0 failed=1 startTime FailureTarget=True(DeadlineExceeded) Failed=True(DeadlineExceeded)

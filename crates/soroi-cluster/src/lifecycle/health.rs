@@ -119,7 +119,10 @@ pub(crate) fn retaint(node: &Node, now: Timestamp) -> Option<Request> {
         return None;
     }
     let taints = if taints.is_empty() { json!(null) } else { json!(taints) };
-    Some(Request::merge(node.path(), json!({ "metadata": node.meta.precondition(), "spec": { "taints": taints } })))
+    Some(Request::merge(
+        node.path(),
+        json!({ "metadata": node.meta.precondition(), "spec": { "taints": taints } }),
+    ))
 }
 
 fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {

@@ -115,9 +115,10 @@ fn a_short_silence_changes_nothing() {
 #[test]
 fn a_node_that_never_speaks_is_unknown_after_a_minute() {
     expect![[r#"
-        w1 Ready=-
+        w1 Ready=- node.kubernetes.io/not-ready:NoSchedule
         w1 Ready=Unknown node.kubernetes.io/unreachable:NoSchedule node.kubernetes.io/unreachable:NoExecute
-    "#]].assert_eq(&tell(Parts { lifecycle: true, ..Parts::NONE }, async |story: Story| {
+    "#]]
+    .assert_eq(&tell(Parts { lifecycle: true, ..Parts::NONE }, async |story: Story| {
         story.node("w1", "cpu=4").await;
         story.seconds(50).await;
         let before = story.nodes().await;
@@ -134,7 +135,9 @@ fn a_cordon_is_a_taint_and_other_taints_stay() {
             story.seconds(1).await;
             story.pod("a", "cpu=1", on("w1", json!([]))).await;
             let taints = json!([{ "key": "team", "value": "a", "effect": "NoSchedule" }]);
-            story.patch("/api/v1/nodes/w1", json!({ "spec": { "unschedulable": true, "taints": taints } })).await;
+            story
+                .patch("/api/v1/nodes/w1", json!({ "spec": { "unschedulable": true, "taints": taints } }))
+                .await;
             story.seconds(1).await;
             let mut told = story.nodes().await + &story.pods().await;
             story.patch("/api/v1/nodes/w1", json!({ "spec": { "unschedulable": null } })).await;
@@ -212,9 +215,7 @@ fn a_condition_set_by_hand_taints_the_node_and_a_blip_evicts_nobody() {
                                    "effect": "NoExecute", "tolerationSeconds": 300 }]);
             story.pod("a", "cpu=1", on("w1", patient)).await;
             story.seconds(1).await;
-            let ready = |status: &str| {
-                json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "reason": "SetByCase" }] } })
-            };
+            let ready = |status: &str| json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "reason": "SetByCase" }] } });
             story.patch("/api/v1/nodes/w1/status", ready("Unknown")).await;
             story.seconds(100).await;
             let mut told = story.nodes().await + &story.pods().await;
