@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::event::{Name, Node, TopologyRequest};
 use crate::fit::node_problem;
 use crate::place::board::{Board, node};
-use crate::place::{Placement, PodSetRequest, fitting};
+use crate::place::{Placement, PodSetPlaces, PodSetRequest, fitting};
 
 /// A cluster and a gang as lines of a [`Board`].
 #[derive(Clone, Debug)]
@@ -181,6 +181,17 @@ impl Oracle {
         fits && near && inside && node_problem(&wanted.ask, &self.nodes[node]).is_none()
     }
 
+    /// How many pods of the first pod set the node takes.
+    fn room(&mut self, node: usize) -> u32 {
+        let mut room = 0;
+        while self.may_sit(0, node) {
+            self.take(0, node, 1);
+            room += 1;
+        }
+        self.take(0, node, -i64::from(room));
+        room
+    }
+
     /// What must be equal for all members.
     fn path(&self, pod_set: &PodSetRequest, node: usize) -> Vec<Option<&Name>> {
         let levels: &[&str] = match &pod_set.request {
@@ -250,6 +261,45 @@ proptest! {
     fn one_shape_is_exact(case in cases(1)) {
         let (fits, found) = compare(&case)?;
         prop_assert_eq!(fits, found);
+    }
+
+    #[test]
+    fn without_a_level_the_fewest_nodes_are_used(case in cases(1)) {
+        let mut board = case.board();
+        let anywhere = TopologyRequest::Unconstrained;
+        board.request.pod_sets.iter_mut().for_each(|pod_set| pod_set.request = anywhere.clone());
+        let (Some(pod_set), Ok(placement)) = (board.request.pod_sets.first().cloned(), board.place()) else {
+            return Ok(());
+        };
+        let mut oracle = Oracle::new(&case);
+        oracle.pod_sets = vec![pod_set.clone()];
+        let mut rooms: Vec<u32> = (0..oracle.nodes.len()).map(|node| oracle.room(node)).collect();
+        rooms.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0;
+        let fewest = rooms.iter().take_while(|room| { let go_on = sum < pod_set.count; sum += **room; go_on }).count();
+        prop_assert_eq!(placement.pod_sets[0].nodes.len(), fewest);
+    }
+
+    #[test]
+    fn as_many_as_fit_but_not_fewer_than_the_minimum(case in cases(3), min in 1..8u32) {
+        let mut board = case.board();
+        let asked: u32 = board.request.pod_sets.iter().map(|pod_set| pod_set.count).sum();
+        board.request.min_members = Some(min);
+        match board.place() {
+            Ok(mut placement) => {
+                let count = |places: &PodSetPlaces| places.nodes.iter().map(|(_, count)| *count).sum::<u32>();
+                let counts: Vec<u32> = placement.pod_sets.iter().map(count).collect();
+                prop_assert!(counts.iter().sum::<u32>() >= min.min(asked), "{counts:?}");
+                let mut oracle = Oracle::new(&case);
+                for (pod_set, count) in oracle.pod_sets.iter_mut().zip(&counts) {
+                    prop_assert!(*count <= pod_set.count);
+                    pod_set.count = *count;
+                }
+                placement.pod_sets.iter_mut().for_each(|places| places.nodes.sort());
+                prop_assert_eq!(oracle.accepts(&placement), Ok(()));
+            }
+            Err(_) => prop_assert!(!Oracle::new(&case).fits(), "all fit, and not even {min} were placed"),
+        }
     }
 
     #[test]
