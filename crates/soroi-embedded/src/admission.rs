@@ -1,7 +1,12 @@
 //! How do Soroi's own defaults and rules reach the embedded API server? As a hook in its process,
 //! with the answers that the webhook gives over HTTPS elsewhere.
+//!
+//! Knows both sides' words for a request and an answer; never what is defaulted or refused.
 
-use soroi_apiserver::{Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, FieldError};
+use serde_json::Value;
+use soroi_apiserver::{
+    Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, FieldError, FieldErrorKind, Operation,
+};
 use soroi_webhook::{Cause, CauseKind, Denial, Review};
 
 /// Soroi's admission.
@@ -25,9 +30,9 @@ impl Admission for Webhook {
 fn review<'a>(request: &AdmissionRequest<'a>) -> Review<'a> {
     Review {
         operation: match request.operation {
-            soroi_apiserver::Operation::Create => soroi_webhook::Operation::Create,
-            soroi_apiserver::Operation::Update => soroi_webhook::Operation::Update,
-            soroi_apiserver::Operation::Delete => soroi_webhook::Operation::Delete,
+            Operation::Create => soroi_webhook::Operation::Create,
+            Operation::Update => soroi_webhook::Operation::Update,
+            Operation::Delete => soroi_webhook::Operation::Delete,
         },
         group: request.group,
         version: request.version,
@@ -47,20 +52,19 @@ fn denied(denial: Denial) -> AdmissionResponse {
         code: denial.code,
         reason: denial.reason.to_owned(),
         message: denial.message,
-        causes: denial.causes.into_iter().map(field_error).collect(),
+        causes: denial.causes.into_iter().map(cause).collect(),
     }
 }
 
-fn field_error(cause: Cause) -> FieldError {
-    let Cause { kind, field, value, detail } = cause;
-    let value = value.unwrap_or_default();
-    match kind {
-        CauseKind::Forbidden => FieldError::forbidden(&field, detail),
-        CauseKind::Required => FieldError::required(&field, detail),
-        CauseKind::Duplicate => FieldError::duplicate(&field, value),
-        CauseKind::NotFound => FieldError::not_found(&field, value),
-        CauseKind::NotSupported | CauseKind::TooMany | CauseKind::Invalid => {
-            FieldError::invalid(&field, value, detail)
-        }
-    }
+fn cause(cause: Cause) -> FieldError {
+    let kind = match cause.kind {
+        CauseKind::Invalid => FieldErrorKind::Invalid,
+        CauseKind::Forbidden => FieldErrorKind::Forbidden,
+        CauseKind::Duplicate => FieldErrorKind::Duplicate,
+        CauseKind::NotFound => FieldErrorKind::NotFound,
+        CauseKind::NotSupported => FieldErrorKind::NotSupported,
+        CauseKind::Required => FieldErrorKind::Required,
+        CauseKind::TooMany => FieldErrorKind::TooMany,
+    };
+    FieldError::new(kind, &cause.field, cause.value.unwrap_or(Value::Null), cause.detail)
 }

@@ -74,7 +74,7 @@ pub const POD_GROUP: Kind = kind("group", VOLCANO, "v1beta1", "PodGroup", "podgr
 /// Volcano's Queues.
 pub const VOLCANO_QUEUE: Kind = kind("volcanoqueue", VOLCANO, "v1beta1", "Queue", "queues", false);
 /// Soroi's commit records.
-pub const GANG_PLAN: Kind = kind("plan", "soroi.dev", "v1alpha1", "GangPlan", "gangplans", false);
+pub const GANG_PLAN: Kind = kind("plan", "soroi.dev", "v1alpha1", "GangPlan", "gangplans", true);
 
 /// Every kind that a story may name, in the order in which a manifest file is usually written.
 pub const KINDS: &[Kind] = &[

@@ -52,8 +52,10 @@ fn columns_of(view: View) -> &'static [&'static str] {
         View::Queues | View::LocalQueues => {
             &["NAME", "ACTIVE", "PENDING", "RESERVING", "ADMITTED", "USAGE", "RESERVED", "BORROWED", "WHY"]
         }
-        View::Workloads => &["NAME", "QUEUE", "RESERVED IN", "ADMITTED", "FINISHED", "EVICTED", "REASON", "MESSAGE"],
-        View::Plans => &["GANG", "PHASE", "POLICY", "QUEUE", "NODES"],
+        View::Workloads => {
+            &["NAME", "QUEUE", "RESERVED IN", "ADMITTED", "FINISHED", "EVICTED", "REASON", "MESSAGE"]
+        }
+        View::Plans => &["GANG", "PHASE", "POLICY", "QUEUE", "PODS"],
         View::Events => &["OBJECT", "TYPE", "REASON", "COUNT", "MESSAGE"],
     }
 }
@@ -73,7 +75,8 @@ fn rows(world: &World, look: &Look) -> Vec<Row> {
     };
     let wanted = |name: &String| {
         let named = look.names.is_empty() || look.names.contains(name);
-        let of_gang = look.gang.as_ref().is_none_or(|gang| look.view == View::Pods || name.contains(&gang.name));
+        let of_gang =
+            look.gang.as_ref().is_none_or(|gang| look.view == View::Pods || name.contains(&gang.name));
         named && of_gang
     };
     rows.into_iter().filter(|(name, _)| wanted(name)).map(|(_, row)| row).collect()
@@ -87,7 +90,9 @@ fn pods<'a>(world: &'a World, gang: Option<&GangRef>) -> Vec<&'a Value> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
 }
 
 fn number(value: &Value) -> String {
@@ -96,7 +101,11 @@ fn number(value: &Value) -> String {
 
 /// `name`, or `namespace/name` outside the default namespace.
 fn shown(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() || namespace == DEFAULT_NAMESPACE { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace.is_empty() || namespace == DEFAULT_NAMESPACE {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }
 
 /// An object's name with the part that the API generated as `*`.
@@ -119,13 +128,16 @@ fn short(resource: &str) -> &str {
 }
 
 fn counted<'a>(names: impl IntoIterator<Item = (&'a str, usize)>) -> String {
-    let words = names.into_iter().map(|(name, count)| if count == 1 { name.to_owned() } else { format!("{name}:{count}") });
+    let words = names
+        .into_iter()
+        .map(|(name, count)| if count == 1 { name.to_owned() } else { format!("{name}:{count}") });
     words.collect::<Vec<_>>().join(" ")
 }
 
 fn gang_row(world: &World, view: &GangView<'_>) -> (String, Row) {
     let name = shown(&view.gang.namespace, &view.gang.name);
-    let waits = matches!(view.state(), State::Pending | State::Reserved) || view.bound().len() < view.minimum();
+    let waits =
+        matches!(view.state(), State::Pending | State::Reserved) || view.bound().len() < view.minimum();
     let row = Row::from([
         ("GANG", name.clone()),
         ("STATE", view.state().name().to_owned()),
@@ -144,7 +156,9 @@ fn flavors(view: &GangView<'_>) -> String {
     let mut names: Vec<String> = view
         .workloads
         .iter()
-        .flat_map(|workload| workload["status"]["admission"]["podSetAssignments"].as_array().into_iter().flatten())
+        .flat_map(|workload| {
+            workload["status"]["admission"]["podSetAssignments"].as_array().into_iter().flatten()
+        })
         .flat_map(|assignment| assignment["flavors"].as_object().into_iter().flatten())
         .map(|(_, flavor)| text(flavor))
         .collect();
@@ -224,7 +238,8 @@ fn node_row(world: &World, node: &Value) -> (String, Row) {
     }
     let room = amounts(&node["status"]["allocatable"]);
     let share = |resource: &str| {
-        let (used, room) = (used.get(resource).copied().unwrap_or(0), room.get(resource).copied().unwrap_or(0));
+        let (used, room) =
+            (used.get(resource).copied().unwrap_or(0), room.get(resource).copied().unwrap_or(0));
         if room == 0 { String::new() } else { format!("{used}/{room}") }
     };
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -252,7 +267,8 @@ fn queue_row(queue: &Value) -> (String, Row) {
     let status = &queue["status"];
     let active = condition(queue, "Active");
     let inactive = active.filter(|condition| condition["status"] != "True");
-    let reservation = if status["flavorsReservation"].is_null() { "flavorsReserved" } else { "flavorsReservation" };
+    let reservation =
+        if status["flavorsReservation"].is_null() { "flavorsReserved" } else { "flavorsReservation" };
     let row = Row::from([
         ("NAME", name_of(queue)),
         ("ACTIVE", active.map(|condition| text(&condition["status"])).unwrap_or_default()),
@@ -262,7 +278,12 @@ fn queue_row(queue: &Value) -> (String, Row) {
         ("USAGE", usage(&status["flavorsUsage"], "total")),
         ("RESERVED", usage(&status[reservation], "total")),
         ("BORROWED", usage(&status["flavorsUsage"], "borrowed")),
-        ("WHY", inactive.map(|found| format!("{}: {}", text(&found["reason"]), text(&found["message"]))).unwrap_or_default()),
+        (
+            "WHY",
+            inactive
+                .map(|found| format!("{}: {}", text(&found["reason"]), text(&found["message"])))
+                .unwrap_or_default(),
+        ),
     ]);
     (name_of(queue), row)
 }
@@ -286,7 +307,8 @@ fn usage(flavors: &Value, field: &str) -> String {
 }
 
 fn workload_row(workload: &Value) -> (String, Row) {
-    let state = |kind: &str| condition(workload, kind).map(|found| text(&found["status"])).unwrap_or_default();
+    let state =
+        |kind: &str| condition(workload, kind).map(|found| text(&found["status"])).unwrap_or_default();
     let told = ["Finished", "Evicted", "QuotaReserved"]
         .into_iter()
         .find_map(|kind| condition(workload, kind))
@@ -306,15 +328,20 @@ fn workload_row(workload: &Value) -> (String, Row) {
 }
 
 fn plan_row(plan: &Value) -> (String, Row) {
-    let spec = &plan["spec"];
-    let gang = &spec["gang"];
-    let name = shown(gang["namespace"].as_str().unwrap_or(""), gang["name"].as_str().unwrap_or(""));
+    let gang = &plan["spec"]["gang"];
+    let name = text(&gang["name"]);
+    // A Workload's name ends with a hash of its owner's uid.
+    let name = match name.rsplit_once('-') {
+        Some((stem, _)) if gang["kind"] == "Workload" => format!("{stem}-*"),
+        _ => name,
+    };
+    let name = shown(gang["namespace"].as_str().unwrap_or(""), &name);
     let row = Row::from([
         ("GANG", name.clone()),
-        ("PHASE", text(if plan["status"]["phase"].is_null() { &spec["phase"] } else { &plan["status"]["phase"] })),
-        ("POLICY", text(&spec["policy"])),
-        ("QUEUE", text(&spec["clusterQueue"])),
-        ("NODES", String::new()),
+        ("PHASE", text(&plan["status"]["phase"])),
+        ("POLICY", text(&plan["spec"]["policy"])),
+        ("QUEUE", text(&plan["spec"]["clusterQueue"])),
+        ("PODS", number(&plan["spec"]["pods"])),
     ]);
     (name, row)
 }
@@ -337,7 +364,8 @@ fn event_row(event: &Value) -> (String, Row) {
 /// Whether the lines that were seen are those that were expected: blanks between cells do not
 /// count, and `…` stands for anything.
 pub fn matches(expected: &[String], seen: &[String]) -> bool {
-    expected.len() == seen.len() && expected.iter().zip(seen).all(|(expected, seen)| line_matches(expected, seen))
+    expected.len() == seen.len()
+        && expected.iter().zip(seen).all(|(expected, seen)| line_matches(expected, seen))
 }
 
 /// [`matches`] for one line.
@@ -377,17 +405,28 @@ mod tests {
         let mut set = |kind, object| {
             world.change(kind, Change::Set(object), Timestamp::UNIX_EPOCH);
         };
-        set(kind::NODE, json!({"kind": "Node", "metadata": {"name": "w1"}, "status": {
-            "allocatable": {"example.com/gpu": "2", "cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}}));
-        set(kind::JOB, json!({"kind": "Job", "metadata": {"name": "train", "namespace": "default",
-            "labels": {"kueue.x-k8s.io/queue-name": "main"}}, "spec": {"parallelism": 2, "completions": 2}}));
-        set(kind::WORKLOAD, json!({"kind": "Workload", "metadata": {"name": "job-train-1a2b3", "namespace": "default",
+        set(
+            kind::NODE,
+            json!({"kind": "Node", "metadata": {"name": "w1"}, "status": {
+            "allocatable": {"example.com/gpu": "2", "cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}}),
+        );
+        set(
+            kind::JOB,
+            json!({"kind": "Job", "metadata": {"name": "train", "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": "main"}}, "spec": {"parallelism": 2, "completions": 2}}),
+        );
+        set(
+            kind::WORKLOAD,
+            json!({"kind": "Workload", "metadata": {"name": "job-train-1a2b3", "namespace": "default",
             "ownerReferences": [{"kind": "Job", "name": "train"}]}, "status": {"conditions": [
-            {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "no room"}]}}));
-        let pod = |name: &str, node: Option<&str>| json!({"kind": "Pod", "metadata": {"name": name, "namespace": "default",
+            {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "no room"}]}}),
+        );
+        let pod = |name: &str, node: Option<&str>| {
+            json!({"kind": "Pod", "metadata": {"name": name, "namespace": "default",
             "generateName": "train-", "ownerReferences": [{"kind": "Job", "name": "train"}]},
             "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"requests": {"example.com/gpu": "1"}}}]},
-            "status": {"phase": "Pending"}});
+            "status": {"phase": "Pending"}})
+        };
         set(kind::POD, pod("train-aaaaa", Some("w1")));
         set(kind::POD, pod("train-bbbbb", None));
         world

@@ -100,7 +100,8 @@ fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Optio
 }
 
 fn age(object: &Value, now: Timestamp) -> SignedDuration {
-    let created = object["metadata"]["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let created =
+        object["metadata"]["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     created.map_or(SignedDuration::MAX, |created| now.duration_since(created))
 }
 
@@ -215,7 +216,8 @@ fn usage(flavors: &Value) -> Vec<(String, String, i64)> {
         let name = flavor["name"].as_str().unwrap_or_default();
         for resource in flavor["resources"].as_array().into_iter().flatten() {
             let kind = resource["name"].as_str().unwrap_or_default();
-            let total = resource["total"].as_str().map_or_else(|| resource["total"].to_string(), str::to_owned);
+            let total =
+                resource["total"].as_str().map_or_else(|| resource["total"].to_string(), str::to_owned);
             let amount = total.parse::<Quantity>().map_or(0, |quantity| base_units(kind, &quantity));
             found.push((name.to_owned(), kind.to_owned(), amount));
         }
@@ -254,7 +256,8 @@ fn gang_at_rest(view: &GangView<'_>, limits: &Limits) -> Vec<String> {
         broken.push(format!("gang {name} waits and nothing says why"));
     }
     if view.state() == State::Admitted {
-        let gated = |pod: &&Value| pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+        let gated =
+            |pod: &&Value| pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
         let gated = view.pods.iter().copied().filter(gated).count();
         if gated > 0 {
             broken.push(format!("gang {name} is admitted and {gated} of its pods are still gated"));
@@ -311,7 +314,10 @@ fn going(world: &World) -> Vec<String> {
         .filter(|(_, object)| !held_by_story(object))
         .map(|(kind, object)| {
             let metadata = &object["metadata"];
-            format!("{} {} is still being deleted, finalizers {}", kind.word, metadata["name"], metadata["finalizers"])
+            format!(
+                "{} {} is still being deleted, finalizers {}",
+                kind.word, metadata["name"], metadata["finalizers"]
+            )
         })
         .collect()
 }

@@ -188,12 +188,21 @@ pub enum Action {
     DeletePods(Pods),
     /// Evicts pods through the eviction API.
     Evict(Pods),
+    /// Takes the finalizers of pods that are being deleted away.
+    Release(Pods),
     /// Merges into an object, or into a subresource of it.
     Patch {
         /// The object.
         target: Ref,
         /// `status`, `scale` or nothing.
         subresource: Option<String>,
+        /// RFC 7386.
+        patch: Value,
+    },
+    /// Merges into the Workloads of a gang, whose names the product makes up.
+    PatchWorkload {
+        /// The gang.
+        gang: GangRef,
         /// RFC 7386.
         patch: Value,
     },
@@ -214,13 +223,6 @@ pub enum Action {
         pods: Pods,
         /// The phase.
         phase: String,
-    },
-    /// Stops the kubelet of a node (no more heartbeats), or starts it again.
-    Kubelet {
-        /// The node.
-        node: String,
-        /// Whether it runs from now on.
-        runs: bool,
     },
     /// Lets time pass.
     Wait(Duration),

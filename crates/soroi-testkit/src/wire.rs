@@ -80,13 +80,8 @@ impl Wire {
     /// A wire in good order.
     pub fn new(clock: Clock, trouble: Trouble) -> Self {
         let seed = if let Trouble::Seed(seed) = trouble { seed } else { 0 };
-        let state = State {
-            trouble,
-            random: SplitMix64::new(seed),
-            faults: 0,
-            writes: 0,
-            log: VecDeque::new(),
-        };
+        let state =
+            State { trouble, random: SplitMix64::new(seed), faults: 0, writes: 0, log: VecDeque::new() };
         let crashed = Arc::new(tokio::sync::Notify::new());
         Self { clock, state: Arc::new(Mutex::new(state)), crashed }
     }
@@ -325,8 +320,8 @@ mod tests {
     use super::*;
 
     /// Answers every request, and counts those that were performed.
-    fn counting() -> (tower::util::BoxCloneService<Request<Body>, Response<Full<Bytes>>, BoxError>, Arc<Mutex<u32>>)
-    {
+    fn counting()
+    -> (tower::util::BoxCloneService<Request<Body>, Response<Full<Bytes>>, BoxError>, Arc<Mutex<u32>>) {
         let count = Arc::new(Mutex::new(0));
         let counter = count.clone();
         let service = tower::service_fn(move |_: Request<Body>| {

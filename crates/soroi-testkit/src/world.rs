@@ -59,7 +59,10 @@ impl World {
     /// All objects of a kind, by namespace and name.
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Value> {
         let from = (kind, String::new(), String::new());
-        self.objects.range(from..).take_while(move |((found, _, _), _)| *found == kind).map(|(_, object)| object)
+        self.objects
+            .range(from..)
+            .take_while(move |((found, _, _), _)| *found == kind)
+            .map(|(_, object)| object)
     }
 
     /// The last happenings, oldest first.
@@ -156,7 +159,8 @@ impl World {
     }
 
     fn workload_history(&mut self, before: Option<&Value>, workload: &Value) {
-        let evicted = |workload: &Value| condition(workload, "Evicted").is_some_and(|found| found["status"] == "True");
+        let evicted =
+            |workload: &Value| condition(workload, "Evicted").is_some_and(|found| found["status"] == "True");
         if evicted(workload) && !before.is_some_and(evicted) {
             for gang in gang::gangs_of_workload(workload) {
                 *self.evictions.entry(gang).or_insert(0) += 1;

@@ -6,14 +6,21 @@
 use serde_json::{Map, Value, json};
 
 use super::ParseError;
-use super::words::{DEFAULT_NAMESPACE, Words, full_name, label_name, span};
+use super::words::{DEFAULT_NAMESPACE, Words, full_name, label_name};
 use crate::kind;
 
 /// Room of a node whose line does not say otherwise: enough never to be the reason.
 const NODE_ROOM: &[(&str, &str)] = &[("cpu", "32"), ("memory", "128Gi"), ("pods", "110")];
 
-/// Annotation that tells a simulated kubelet how long a pod runs.
-const RUNS: &str = "soroi.dev/run-seconds";
+/// Options that tell a simulated kubelet what happens to a pod, and the annotations that they are:
+/// how long it runs, starts, stops, and how it ends.
+const KUBELET_OPTIONS: &[(&str, &str)] = &[
+    ("runs", "soroi.dev/run-for"),
+    ("starts", "soroi.dev/start-after"),
+    ("ready", "soroi.dev/ready-after"),
+    ("stops", "soroi.dev/stop-after"),
+    ("exit", "soroi.dev/exit-code"),
+];
 
 /// The manifests that a line stands for, or `None` if its first word is no builder.
 pub(crate) fn manifests(verb: &str, words: &mut Words) -> Option<Result<Vec<Value>, ParseError>> {
@@ -226,7 +233,7 @@ fn pod(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     if let Some(group) = words.option("group") {
         annotations.insert("scheduling.k8s.io/group-name".into(), json!(group));
     }
-    add_run(words, &mut annotations)?;
+    add_kubelet_options(words, &mut annotations);
     let mut spec = pod_spec(words)?;
     let foreign = node.is_some() && !annotations.contains_key("scheduling.k8s.io/group-name");
     let usual = if foreign { "default-scheduler" } else { "soroi" };
@@ -260,7 +267,7 @@ fn job(words: &mut Words) -> Result<Vec<Value>, ParseError> {
         labels.insert("kueue.x-k8s.io/priority-class".into(), json!(class));
     }
     let mut annotations = Map::new();
-    add_run(words, &mut annotations)?;
+    add_kubelet_options(words, &mut annotations);
     add_topology(words, &mut annotations);
     if let Some(group) = words.option("group") {
         annotations.insert("scheduling.k8s.io/group-name".into(), json!(group));
@@ -284,6 +291,9 @@ fn job(words: &mut Words) -> Result<Vec<Value>, ParseError> {
         template["schedulerName"] = json!(scheduler);
     }
     spec["template"] = json!({"metadata": {"annotations": annotations}, "spec": template});
+    if let Some(finalizer) = words.option("finalizer") {
+        spec["template"]["metadata"]["finalizers"] = json!([finalizer]);
+    }
     let mut job = object(&kind::JOB, &namespace, &name, spec);
     job["metadata"]["labels"] = Value::Object(labels);
     Ok(vec![job])
@@ -332,12 +342,12 @@ fn pod_spec(words: &mut Words) -> Result<Value, ParseError> {
     Ok(spec)
 }
 
-fn add_run(words: &mut Words, annotations: &mut Map<String, Value>) -> Result<(), ParseError> {
-    if let Some(text) = words.option("runs") {
-        let run = span(&text).ok_or_else(|| words.error(format!("runs=`{text}` is no span of time")))?;
-        annotations.insert(RUNS.into(), json!(format!("{}s", run.as_secs_f64())));
+fn add_kubelet_options(words: &mut Words, annotations: &mut Map<String, Value>) {
+    for (option, annotation) in KUBELET_OPTIONS {
+        if let Some(value) = words.option(option) {
+            annotations.insert((*annotation).to_owned(), json!(value));
+        }
     }
-    Ok(())
 }
 
 fn add_topology(words: &mut Words, annotations: &mut Map<String, Value>) {

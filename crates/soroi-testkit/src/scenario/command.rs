@@ -10,6 +10,9 @@ use super::{
 };
 use crate::kind::{self, Kind};
 
+/// Annotation that tells the simulated kubelet of a node how it is.
+const KUBELET: &str = "soroi.dev/kubelet";
+
 /// Parses one line after its `$ `. `files` are the YAML blocks of the page that have a name.
 pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Action, ParseError> {
     let mut words = Words::split(line, text);
@@ -23,6 +26,7 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
         "apply" => apply(&mut words, files)?,
         "delete" => delete(&mut words)?,
         "evict" => Action::Evict(pods(&mut words)?),
+        "release" => Action::Release(pods(&mut words)?),
         // The rest of these lines is YAML or an expression, not words.
         "patch" => return patch(line, text),
         "forbid" => return Ok(Action::Forbid(condition(line, text)?)),
@@ -39,9 +43,10 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
             Action::Phase { pods: pods(&mut words)?, phase }
         }
         "kubelet" => {
-            let node = words.next("the node")?;
-            let runs = on_or_off(&mut words)?;
-            Action::Kubelet { node, runs }
+            let target = one_ref(kind::NODE, &words.next("the node")?);
+            let how = words.next("`alive`, `unreachable` or `dead`")?;
+            let patch = json!({"metadata": {"annotations": {KUBELET: how}}});
+            Action::Patch { target, subresource: None, patch }
         }
         "wait" => {
             let text = words.next("a span of time")?;
@@ -120,7 +125,7 @@ fn gang(text: &str) -> GangRef {
     GangRef { namespace, name }
 }
 
-/// `patch KIND NAME [status|scale] {yaml: flow}`.
+/// `patch KIND NAME [status|scale] {yaml: flow}`, or `patch workload of GANG {yaml: flow}`.
 fn patch(line: usize, text: &str) -> Result<Action, ParseError> {
     let (head, body) = match text.find('{') {
         Some(start) => text.split_at(start),
@@ -129,11 +134,16 @@ fn patch(line: usize, text: &str) -> Result<Action, ParseError> {
     let mut words = Words::split(line, head);
     words.next("patch")?;
     let kind = kind_word(&mut words)?;
+    let documents = page::yaml(line, body)?;
+    let patch = documents.into_iter().next().ok_or_else(|| words.error("the patch is empty"))?;
+    if kind == kind::WORKLOAD && words.flag("of") {
+        let gang = gang(&words.next("the gang")?);
+        words.end()?;
+        return Ok(Action::PatchWorkload { gang, patch });
+    }
     let target = one_ref(kind, &words.next("the object's name")?);
     let subresource = words.maybe();
     words.end()?;
-    let patch =
-        page::yaml(line, body)?.into_iter().next().ok_or_else(|| words.error("the patch is empty"))?;
     Ok(Action::Patch { target, subresource, patch })
 }
 

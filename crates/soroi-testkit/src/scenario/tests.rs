@@ -114,7 +114,7 @@ fn short_lines_stand_for_whole_manifests() {
     "#]]
     .assert_eq(&built("queue main gpu=4 borrow:gpu=2 cohort=all strict in=team-a"));
     expect![[r#"
-        {"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"kueue.x-k8s.io/queue-name":"main"},"name":"train","namespace":"default"},"spec":{"backoffLimit":0,"completionMode":"Indexed","completions":2,"parallelism":2,"suspend":true,"template":{"metadata":{"annotations":{"kueue.x-k8s.io/podset-required-topology":"topology.example.com/rack","soroi.dev/run-seconds":"30s"}},"spec":{"containers":[{"image":"registry.example/train:1","name":"main","resources":{"limits":{"example.com/gpu":"1"},"requests":{"cpu":"500m","example.com/gpu":"1"}}}],"restartPolicy":"Never"}}}}
+        {"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"kueue.x-k8s.io/queue-name":"main"},"name":"train","namespace":"default"},"spec":{"backoffLimit":0,"completionMode":"Indexed","completions":2,"parallelism":2,"suspend":true,"template":{"metadata":{"annotations":{"kueue.x-k8s.io/podset-required-topology":"topology.example.com/rack","soroi.dev/run-for":"30s"}},"spec":{"containers":[{"image":"registry.example/train:1","name":"main","resources":{"limits":{"example.com/gpu":"1"},"requests":{"cpu":"500m","example.com/gpu":"1"}}}],"restartPolicy":"Never"}}}}
     "#]]
     .assert_eq(&built("job train pods=2 gpu=1 cpu=500m runs=30s required=rack backoff=0 indexed"));
     expect![[r#"

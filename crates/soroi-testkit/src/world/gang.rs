@@ -162,14 +162,19 @@ impl<'a> GangView<'a> {
     /// what its Jobs want to run at once.
     pub fn minimum(&self) -> usize {
         if let Some(group) = self.group {
-            return group["spec"]["minMember"].as_u64().and_then(|min| usize::try_from(min).ok()).unwrap_or(1);
+            return group["spec"]["minMember"]
+                .as_u64()
+                .and_then(|min| usize::try_from(min).ok())
+                .unwrap_or(1);
         }
         self.jobs.iter().map(|job| wanted(job)).sum()
     }
 
     /// How far it is.
     pub fn state(&self) -> State {
-        let all = |kind: &str| !self.workloads.is_empty() && self.workloads.iter().all(|workload| is_true(workload, kind));
+        let all = |kind: &str| {
+            !self.workloads.is_empty() && self.workloads.iter().all(|workload| is_true(workload, kind))
+        };
         if all("Finished") {
             State::Finished
         } else if all("Admitted") {
@@ -190,7 +195,9 @@ impl<'a> GangView<'a> {
             Some("Running") => State::Admitted,
             Some("Completed") => State::Finished,
             Some(_) => State::Pending,
-            None if self.jobs.iter().any(|job| job["metadata"]["labels"][QUEUE_NAME].is_string()) => State::Pending,
+            None if self.jobs.iter().any(|job| job["metadata"]["labels"][QUEUE_NAME].is_string()) => {
+                State::Pending
+            }
             None => State::Unqueued,
         }
     }

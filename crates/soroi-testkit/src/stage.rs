@@ -1,0 +1,182 @@
+//! Where is a story played? A cluster, the product in it, and the hands that move them.
+//!
+//! Everything that a story does goes through the API; only what no API can do (start and stop the
+//! product, put an admission webhook of somebody else in the way) is the stage's own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use soroi_apiserver::{
+    Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, ApiService, Operation,
+};
+use soroi_clock::Clock;
+use soroi_control::config::Config;
+use soroi_embedded::{Embedded, Options};
+use soroi_engine::decision::Settings;
+use soroi_engine::event::Policy;
+use tokio::task::JoinSet;
+
+use crate::scenario::{Injection, Placement};
+use crate::wire::{Trouble, Wire};
+
+/// How long a crashed process takes to come back.
+const RESTART: Duration = Duration::from_secs(1);
+
+/// A place where a story can be played.
+pub trait Stage {
+    /// The time of this place.
+    fn clock(&self) -> Clock;
+    /// A client without faults, with all rights.
+    fn client(&self) -> kube::Client;
+    /// Starts the product, unless it runs.
+    fn start_product(&mut self);
+    /// Stops the product, unless it is stopped: its process is gone without a farewell.
+    fn stop_product(&mut self);
+    /// From now on a container is added to every new pod that matches.
+    fn inject(&mut self, injection: &Injection);
+    /// Ends the trouble that the stage itself makes, for the last look at what is left.
+    fn heal(&mut self);
+    /// How many writes the product has sent.
+    fn writes(&self) -> u64;
+    /// The product's last requests, for the trace of a failure.
+    fn log(&self) -> Vec<String>;
+    /// Why the product ended although nobody stopped it; `None` while it runs as it should.
+    fn product_died(&mut self) -> Option<String>;
+}
+
+/// The embedded cluster as a stage.
+pub struct EmbeddedStage {
+    clock: Clock,
+    service: ApiService,
+    wire: Wire,
+    injections: Arc<Injections>,
+    config: Config,
+    /// The rest of the cluster.
+    cluster: JoinSet<()>,
+    /// The product, while it runs.
+    product: JoinSet<String>,
+}
+
+impl EmbeddedStage {
+    /// Starts a cluster, and the product in it. Must be called within a simulated runtime.
+    pub fn new(clock: Clock, placement: Placement, trouble: Trouble, seed: u64) -> Self {
+        let injections = Arc::new(Injections::default());
+        let options = Options { seed, admission: vec![injections.clone()], ..Options::default() };
+        let embedded = Embedded::new(clock.clone(), options);
+        let service = embedded.service();
+        let mut cluster = JoinSet::new();
+        cluster.spawn(embedded.run_cluster());
+        let wire = Wire::new(clock.clone(), trouble);
+        let settings = Settings { placement: policy(placement), ..Settings::default() };
+        let config = Config { settings, seed, ..Config::default() };
+        let mut stage = Self { clock, service, wire, injections, config, cluster, product: JoinSet::new() };
+        stage.start_product();
+        stage
+    }
+}
+
+impl Stage for EmbeddedStage {
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    fn client(&self) -> kube::Client {
+        kube::Client::new(self.service.clone(), "default")
+    }
+
+    fn start_product(&mut self) {
+        if !self.product.is_empty() {
+            return;
+        }
+        let (wire, service, clock) = (self.wire.clone(), self.service.clone(), self.clock.clone());
+        let mut config = self.config.clone();
+        self.config.epoch += 1;
+        self.product.spawn(async move {
+            loop {
+                let product = soroi_control::run(wire.client(service.clone()), clock.clone(), config.clone());
+                tokio::select! {
+                    biased;
+                    ended = product => return format!("{ended:?}"),
+                    () = wire.crash() => {}
+                }
+                // One crash a run: what comes after it must set things right.
+                wire.heal();
+                config.epoch += 1;
+                clock.sleep(RESTART).await;
+            }
+        });
+    }
+
+    fn stop_product(&mut self) {
+        self.product.abort_all();
+        self.product = JoinSet::new();
+    }
+
+    fn inject(&mut self, injection: &Injection) {
+        self.injections.list.lock().unwrap_or_else(PoisonError::into_inner).push(injection.clone());
+    }
+
+    fn heal(&mut self) {
+        self.wire.heal();
+    }
+
+    fn writes(&self) -> u64 {
+        self.wire.writes()
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.wire.log()
+    }
+
+    fn product_died(&mut self) -> Option<String> {
+        let ended = self.product.try_join_next().or_else(|| {
+            self.cluster.try_join_next().map(|ended| ended.map(|()| "the embedded cluster ended".to_owned()))
+        })?;
+        Some(ended.unwrap_or_else(|error| error.to_string()))
+    }
+}
+
+fn policy(placement: Placement) -> Policy {
+    match placement {
+        Placement::Unified => Policy::Unified,
+        Placement::TopologyOnly => Policy::TopologyOnly,
+        Placement::AfterAdmission => Policy::AfterAdmission,
+        Placement::QuotaOnly => Policy::QuotaOnly,
+    }
+}
+
+/// Somebody else's admission webhook: adds containers to new pods.
+#[derive(Default)]
+struct Injections {
+    list: Mutex<Vec<Injection>>,
+}
+
+impl Admission for Injections {
+    fn admit(&self, request: &AdmissionRequest<'_>) -> AdmissionResponse {
+        let create = request.operation == Operation::Create && request.phase == AdmissionPhase::Mutating;
+        if !create || request.resource != "pods" || !request.subresource.is_empty() {
+            return AdmissionResponse::allow();
+        }
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(pod) = request.object else { return AdmissionResponse::allow() };
+        let fitting: Vec<&Injection> = list.iter().filter(|injection| wants(injection, pod)).collect();
+        if fitting.is_empty() {
+            return AdmissionResponse::allow();
+        }
+        let mut pod = pod.clone();
+        for injection in fitting {
+            if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
+                containers.push(injection.container.clone());
+            }
+        }
+        AdmissionResponse::replace(pod)
+    }
+}
+
+fn wants(injection: &Injection, pod: &Value) -> bool {
+    let has = |container: &Value| container["name"] == injection.container["name"];
+    let there = pod["spec"]["containers"].as_array().is_some_and(|containers| containers.iter().any(has));
+    let labels = &pod["metadata"]["labels"];
+    !there && injection.labels.iter().all(|(key, value)| labels[key] == value.as_str())
+}

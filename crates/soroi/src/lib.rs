@@ -1,0 +1,77 @@
+//! The command line of Soroi: arguments in, one function per command.
+//!
+//! Knows how the parts are put together and how their answers are shown to a person; every
+//! decision about pods and queues is made elsewhere.
+
+mod bench;
+mod crds;
+mod demo;
+mod show;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Soroi, a gang scheduler for Kubernetes: a job starts when all of its pods can run, and until
+/// then it holds nothing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "soroi",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Start with `soroi demo`: it needs no cluster and takes a few seconds."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// See the problem and its solution: one cluster, one story, four placement policies
+    ///
+    /// Plays the same story on four embedded clusters, each with another placement policy. The
+    /// clusters are real in all that matters: an API server, a Job controller, nodes, a scheduler
+    /// that places pods one by one, and Soroi's own controllers, in this process. Time is
+    /// simulated, so that waiting costs nothing.
+    ///
+    /// The exit status says whether the policy Unified kept its promise: nothing held while the gang does
+    /// not fit, all of it started when it does.
+    Demo(demo::Args),
+    /// Print the custom resource definitions as YAML
+    ///
+    /// For `soroi crds | kubectl apply --server-side -f -`. They are made from the Rust types that
+    /// Soroi itself reads and writes.
+    Crds,
+    /// Measure how fast Soroi decides
+    #[command(subcommand)]
+    Bench(bench::Command),
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Does what `args` say; writes what is asked for to `out`.
+///
+/// # Errors
+/// When the command could not be carried out. A command that was carried out and whose answer is
+/// "no" is no error: its exit code says so.
+pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Demo(args) => demo::run(&args, out),
+        Command::Crds => crds::run(out),
+        Command::Bench(command) => bench::run(&command, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;
