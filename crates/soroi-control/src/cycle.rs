@@ -354,6 +354,8 @@ impl Cycle {
                     self.voice.say(occurrence, self.clock.now());
                 }
             }
+            // What an earlier run wrote down says more than that it was interrupted.
+            Decision::Undo { .. } if matches!(course.stage, Stage::Leaving { .. }) => {}
             Decision::Undo { reason, started, .. } => {
                 let named = &unit.composed.gang;
                 // A Workload that somebody else plays the job of has started when it was admitted.

@@ -71,6 +71,13 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
             let pod = words::pod(&target.namespace, &target.name, &text(&binding["metadata"]["uid"]));
             Some(words::scheduled(pod, &text(&binding["target"]["name"])))
         }
+        (Call::MergeStatus(patch), Answer::Object(_)) if target.kind == Kind::Workload => {
+            let conditions = patch["status"]["conditions"].as_array()?;
+            conditions.iter().find(|one| one["type"] == "Finished" && one["status"] == "True")?;
+            let job = world.job_of(&place(target))?;
+            let about = words::job(&job.meta.namespace, &job.meta.name, &job.meta.uid);
+            Some(words::finished_workload(about, &target.namespace, &target.name))
+        }
         (Call::Draft(draft), answer) => drafted(world, target, draft, answer),
         (Call::Json(_), Answer::Object(_)) if target.kind == Kind::Job => {
             // The only patches of Jobs that are no drafts are suspensions.

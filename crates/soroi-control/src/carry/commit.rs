@@ -1,12 +1,13 @@
 //! Writing an admission down, and showing it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 use soroi_api::conditions::workload::reason as word;
 use soroi_api::conditions::{self, workload as condition};
-use soroi_api::kueue::ReclaimablePod;
+use soroi_api::kueue::{AdmissionCheckState, CheckState, ReclaimablePod};
 use soroi_engine::decision::Admission;
-use soroi_engine::event::PlanPhase;
+use soroi_engine::event::{Name, PlanPhase};
 
 use super::{Composed, Next, PartSeen, Reached, Scene, of_part};
 use crate::call::Call;
@@ -87,12 +88,29 @@ fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Opti
         project::status::requeue(&mut status, word, moment);
     }
     if !shown {
+        let required = scene.world.required_checks(&state.facts);
+        let missing = required.iter().filter(|name| !status.admission_checks.iter().any(|c| *c.name == ***name));
+        let missing: Vec<_> = missing.map(|name| pending_check(name, scene.now)).collect();
+        status.admission_checks.extend(missing);
         project::status::reserve(&mut status, admission, moment);
     }
     if let Some(ended) = ended {
         status.reclaimable_pods = vec![ended];
     }
     batch::status(&seen.workload.meta, &state.status, &status)
+}
+
+/// A check that nobody has answered yet.
+fn pending_check(name: &Name, now: Timestamp) -> AdmissionCheckState {
+    AdmissionCheckState {
+        name: name.to_string(),
+        state: CheckState::Pending,
+        last_transition_time: Time(now),
+        message: String::new(),
+        pod_set_updates: Vec::new(),
+        requeue_after_seconds: None,
+        retry_count: None,
+    }
 }
 
 /// Pods of a Job that will not run again: their quota is free, and the Workload has to say so. The

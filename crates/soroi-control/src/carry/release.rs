@@ -5,6 +5,7 @@ use soroi_engine::event::{Name, Policy};
 
 use super::{Composed, PartSeen, Scene};
 use crate::call::Call;
+use crate::course::needs_plan;
 use crate::draft::{Draft, Release};
 use crate::jobs::batch;
 use crate::lanes::Write;
@@ -12,6 +13,11 @@ use crate::lanes::Write;
 /// Releases every Job of the gang that is suspended and would accept it. A Workload whose admission
 /// checks are not all Ready holds its quota and waits.
 pub(super) fn releases(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Vec<Write> {
+    let asks = admission.pod_sets.iter().any(|set| set.count > 0);
+    if admission.policy == Policy::Unified && asks && !needs_plan(admission) {
+        // It has its quota while its checks are pending; its places are decided after that.
+        return Vec::new();
+    }
     scene.parts(gang).filter_map(|seen| release(scene, gang, admission, &seen)).collect()
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A pure function of the world: it is asked again whenever one of the objects changes.
 
+use soroi_api::kueue::CheckState;
 use soroi_engine::event::{self, Admitted, Name, PodPhase, PodSet, Policy, Readiness};
 use soroi_engine::reason::{NotYet, Off};
 
@@ -124,14 +125,41 @@ impl World {
         if let Some(gate) = gate {
             return Readiness::NotYet(NotYet::Gated(gate.clone()));
         }
-        let Some(job) = job else { return Readiness::Ready };
         let decided = workload.admitted.is_some() || self.plan(&workload.namespace, &workload.uid).is_some();
-        let in_step = crate::jobs::batch::in_step(job, workload);
-        if decided || (job.template_mutable() && in_step) {
-            Readiness::Ready
-        } else {
-            Readiness::NotYet(NotYet::JobNotSuspended)
+        if let Some(job) = job
+            && !decided
+            && !(job.template_mutable() && crate::jobs::batch::in_step(job, workload))
+        {
+            return Readiness::NotYet(NotYet::JobNotSuspended);
         }
+        // What it got waits with it until its checks are ready: their controllers begin their work
+        // when quota is reserved, and no time-out runs meanwhile.
+        let ready = |check: &Name| {
+            workload.checks.iter().any(|(name, state)| name == check && *state == CheckState::Ready)
+        };
+        if decided && !self.required_checks(workload).iter().all(ready) {
+            return Readiness::NotYet(NotYet::ChecksPending);
+        }
+        Readiness::Ready
+    }
+
+    /// The admission checks that a Workload has to pass: those of its ClusterQueue, and of these
+    /// only those of the flavors that it got, once it has some.
+    pub(crate) fn required_checks(&self, workload: &WorkloadFacts) -> Vec<Name> {
+        let queue = workload.queue.as_ref().and_then(|queue| {
+            let door = self.local_queues.get(&(workload.namespace.clone(), queue.clone()))?;
+            self.cluster_queues.get(&("".into(), door.facts.queue.cluster_queue.clone()))
+        });
+        let spec = queue.and_then(|known| known.facts.queue.spec.admission_checks_strategy.as_ref());
+        let held = workload.admitted.as_ref();
+        let applies = |on: &[String]| match held {
+            Some(held) if !on.is_empty() => held.pod_sets.iter().any(|(_, _, flavors)| {
+                flavors.values().any(|flavor| on.iter().any(|one| **one == **flavor))
+            }),
+            _ => true,
+        };
+        let checks = spec.into_iter().flat_map(|spec| &spec.admission_checks);
+        checks.filter(|check| applies(&check.on_flavors)).map(|check| check.name.as_str().into()).collect()
     }
 
     fn gang_of_group(&self, group: &Known<GroupState>) -> Option<Composed> {

@@ -124,9 +124,9 @@ fn jobs_that_name_one_group_start_together() {
             pod       gpu-hog      worker1      Running
             job       left         suspended    active 0 succeeded 0
             job       right        suspended    active 0 succeeded 0
-            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes allow to fit only 1 out of 2 pod(s), in flavor default-flavor)
-            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes allow to fit only 1 out of 2 pod(s), in flavor default-flavor)
-            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-44178: nodes allow to fit only 1 out of 2 pod(s), in flavor default-flavor
+            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
+            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
+            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;

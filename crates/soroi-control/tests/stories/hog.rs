@@ -25,7 +25,7 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             queue     gpu-queue    pending 1 admitted 1 gpu 2
         "#]]).await;
         expect![[r#"
-            Warning Pending: couldn't assign flavors to pod set main: nodes allow to fit only 3 out of 4 pod(s), in flavor default-flavor
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -41,7 +41,7 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             queue     gpu-queue    pending 1 admitted 0 gpu 2
         "#]]).await;
         expect![[r#"
-            Warning Pending: couldn't assign flavors to pod set main: nodes allow to fit only 3 out of 4 pod(s), in flavor default-flavor
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
         expect![[r#"

@@ -46,6 +46,7 @@ fn a_finished_job_leaves_nothing() {
             Normal  Completed: Job completed
             Normal  CreatedWorkload: Created Workload: default/job-train-92d2d
             Normal  Started: Admitted by clusterQueue gpu-queue
+            Normal  FinishedWorkload: Workload 'default/job-train-92d2d' is declared finished
         "#]].assert_eq(&story.events("Job", "train").await);
     });
 }
@@ -105,7 +106,7 @@ fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes allow to fit only 3 out of 4 pod(s), in flavor default-flavor)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor don't allow to fit any of 4 pod(s): 0/2 nodes are available: 2 Insufficient example.com/gpu)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -135,7 +136,7 @@ fn a_job_that_is_created_running_waits_like_others() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes allow to fit only 3 out of 4 pod(s), in flavor default-flavor)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s))
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
     });

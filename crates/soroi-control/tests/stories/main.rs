@@ -7,3 +7,4 @@ mod life;
 mod policies;
 mod story;
 mod trouble;
+mod undo;

@@ -46,19 +46,19 @@ fn quota_only_burns_three_gpus() {
     under(Policy::QuotaOnly, expect![[r#"
         pod       gpu-hog      worker1      Running
         pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
+        pod       train-…      worker1      Running
+        pod       train-…      worker2      Running
+        pod       train-…      worker2      Running
         job       small        suspended    active 0 succeeded 0
         job       train        released     active 4 succeeded 0
         workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 1 admitted 1 gpu 4
     "#]], expect![[r#"
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
+        pod       train-…      worker1      Running
+        pod       train-…      worker1      Running
+        pod       train-…      worker2      Running
+        pod       train-…      worker2      Running
         job       train        released     active 4 succeeded 0
         workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
@@ -96,23 +96,19 @@ fn after_admission_holds_quota_for_pods_that_wait() {
 fn topology_only_waits_and_pins() {
     under(Policy::TopologyOnly, expect![[r#"
         pod       gpu-hog      worker1      Running
-        pod       small-…      -            Pending
-        pod       small-…      -            Pending
+        pod       small-…      worker2      Running
+        pod       small-…      worker2      Running
         job       small        released     active 2 succeeded 0
         job       train        suspended    active 0 succeeded 0
         workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         queue     gpu-queue    pending 1 admitted 1 gpu 2
     "#]], expect![[r#"
-        pod       small-…      -            Pending
-        pod       small-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        job       train        released     active 4 succeeded 0
+        pod       small-…      worker2      Running
+        pod       small-…      worker2      Running
+        job       train        suspended    active 0 succeeded 0
         workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        queue     gpu-queue    pending 0 admitted 1 gpu 4
+        workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
+        queue     gpu-queue    pending 1 admitted 0 gpu 2
     "#]]);
 }

@@ -90,7 +90,7 @@ impl Story {
         let collection = collection(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let namespaced = !matches!(
             object["kind"].as_str().unwrap(),
-            "Node" | "Namespace" | "ResourceFlavor" | "ClusterQueue" | "Topology" | "Queue"
+            "Node" | "Namespace" | "ResourceFlavor" | "ClusterQueue" | "Topology" | "Queue" | "AdmissionCheck"
         );
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
         let path = match collection.rsplit_once('/') {
