@@ -87,7 +87,14 @@ struct Jobs {
 }
 
 /// Looks after all Jobs, for ever.
-pub(crate) async fn run(api: Api, client: kube::Client, clock: Clock, options: Arc<Options>, seed: u64, mut pods: News<Pod>) {
+pub(crate) async fn run(
+    api: Api,
+    client: kube::Client,
+    clock: Clock,
+    options: Arc<Options>,
+    seed: u64,
+    mut pods: News<Pod>,
+) {
     let query = Query::all::<k8s_openapi::api::batch::v1::Job>();
     let mut jobs: BoxStream<'static, Change<Arc<Job>>> =
         soroi_watch::watch_map(client, clock.clone(), query, seed, Arc::<Job>::new);
@@ -180,9 +187,8 @@ impl Jobs {
             return;
         }
         // News of the spec is urgent; the status changes with pods, which come in bursts.
-        let urgent = old.is_none_or(|old| {
-            (&old.meta.uid, old.meta.generation) != (&new.meta.uid, new.meta.generation)
-        });
+        let urgent = old
+            .is_none_or(|old| (&old.meta.uid, old.meta.generation) != (&new.meta.uid, new.meta.generation));
         let wait = if urgent { Duration::ZERO } else { self.options.job_batch };
         self.due.add(Look::Job(key.clone()), after(now, wait));
     }

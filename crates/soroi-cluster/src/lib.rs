@@ -12,12 +12,14 @@
 //!
 //! This crate knows Kubernetes' own controllers. It must never know Kueue, Volcano or Soroi.
 
+mod account;
 pub mod annotation;
 mod cache;
 mod constraint;
 mod due;
 mod events;
 mod feed;
+mod garbage;
 mod job;
 mod kubelet;
 mod lifecycle;
@@ -70,6 +72,14 @@ pub async fn run(client: kube::Client, clock: Clock, options: Options) {
     if options.parts.scheduler {
         let (pods, nodes) = (pods.listen(), nodes.listen());
         parts.spawn(scheduler::run(api.clone(), clock.clone(), pods, nodes));
+    }
+    if options.parts.garbage {
+        let seed = random.next_u64();
+        parts.spawn(garbage::run(api.clone(), client.clone(), clock.clone(), seed));
+    }
+    if options.parts.accounts {
+        let seed = random.next_u64();
+        parts.spawn(account::run(api.clone(), client.clone(), clock.clone(), seed));
     }
     let (pod_seed, node_seed) = (random.next_u64(), random.next_u64());
     if nodes.wanted() {

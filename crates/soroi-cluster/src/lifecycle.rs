@@ -260,7 +260,8 @@ impl Lifecycle {
     }
 
     fn look_at_node(&mut self, name: &str, now: Timestamp) {
-        let (Some(node), Some(health)) = (self.nodes.get(&Key::new("", name)).cloned(), self.health.get(name))
+        let (Some(node), Some(health)) =
+            (self.nodes.get(&Key::new("", name)).cloned(), self.health.get(name))
         else {
             return;
         };

@@ -12,7 +12,7 @@ pub struct Parts {
     pub kubelets: bool,
     /// The Job controller, with the TTL of finished Jobs.
     pub jobs: bool,
-    /// The garbage collector, and the clearing of deleted namespaces.
+    /// The garbage collector.
     pub garbage: bool,
     /// Node taints, eviction from tainted nodes, pods of lost nodes.
     pub lifecycle: bool,
