@@ -72,26 +72,15 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         self.wanting.remove(gang);
     }
 
-    /// A reason that was given by [`Self::due`] could not be written: it is due again after the
-    /// usual pause.
-    pub fn not_written(&mut self, gang: &GangId, now: Timestamp) {
-        let Some(shown) = self.gangs.get_mut(gang) else { return };
-        shown.written_at = now;
-        if let (Some(kind), Some(value), None) = (shown.kind.take(), shown.value.take(), &shown.wanted) {
-            shown.wanted = Some(Wanted { kind, value, head: false, since: now });
-            self.wanting.insert(gang.clone());
-        }
-    }
-
-    /// What is to be written now: all new kinds, then refreshed numbers as far as the bounds allow,
-    /// heads first, then those that wait longest. To be asked after [`Self::want`] and at
-    /// [`Self::next_due`].
+    /// What is to be written now, and again until it is, for it counts as shown: all new kinds, then
+    /// refreshed numbers as far as the bounds allow, heads first, then those that wait longest. To
+    /// be asked after [`Self::want`] and at [`Self::next_due`].
     pub fn due(&mut self, now: Timestamp) -> Vec<(GangId, T)> {
         let mut kinds = Vec::new();
         let mut numbers = Vec::new();
         for (gang, shown) in self.wanting() {
             let Some(wanted) = &shown.wanted else { continue };
-            if shown.kind.as_ref() != Some(&wanted.kind) && shown.may_retry(self.refresh, now) {
+            if shown.kind.as_ref() != Some(&wanted.kind) {
                 kinds.push(gang.clone());
             } else if now.duration_since(shown.written_at) >= self.refresh {
                 numbers.push((!wanted.head, wanted.since, gang.clone()));
@@ -130,15 +119,6 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     pub fn next_due(&self) -> Option<Timestamp> {
         let soonest = self.wanting().map(|(_, shown)| super::later(shown.written_at, self.refresh)).min()?;
         Some(soonest.max(self.bucket.next()))
-    }
-}
-
-impl<K, T> Shown<K, T> {
-    /// A kind is written at once, except for one that just failed to be.
-    fn may_retry(&self, refresh: SignedDuration, now: Timestamp) -> bool {
-        self.kind.is_some()
-            || self.written_at == Timestamp::MIN
-            || now.duration_since(self.written_at) >= refresh
     }
 }
 

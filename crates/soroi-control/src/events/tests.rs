@@ -184,7 +184,6 @@ fn every_event_has_its_wording() {
         words::undone(workload("wl"), "why"),
         words::created_workload(job(), "default", "wl"),
         words::updated_workload(job(), "default", "wl"),
-        words::deleted_workload(job(), "default", "wl"),
         words::cannot_compose(job(), "spec.x: is y"),
         words::started(job(), "gpu-queue"),
         words::suspended(job()),
@@ -208,7 +207,6 @@ fn every_event_has_its_wording() {
         Workload soroi Warning AdmissionUndone [AdmissionUndone]: why
         Job      batch/job-kueue-controller Normal CreatedWorkload [CreatedWorkload]: Created Workload: default/wl
         Job      batch/job-kueue-controller Normal UpdatedWorkload [UpdatedWorkload]: Updated workload to match job: default/wl
-        Job      batch/job-kueue-controller Normal DeletedWorkload [DeletedWorkload]: Deleted not matching Workload: default/wl
         Job      batch/job-kueue-controller Warning ErrWorkloadCompose [ErrWorkloadCompose]: spec.x: is y
         Job      batch/job-kueue-controller Normal Started [Started]: Admitted by clusterQueue gpu-queue
         Job      batch/job-kueue-controller Normal Suspended [Suspended]: Kueue managed child job suspended

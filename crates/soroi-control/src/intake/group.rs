@@ -54,7 +54,6 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
     let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
     let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
     let namespace: Name = Arc::from(meta.namespace.as_deref().unwrap_or_default());
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     let min_member = u32::try_from(spec.min_member.unwrap_or(0));
     let roles: BTreeMap<Name, u32> = spec
         .min_task_member
@@ -69,12 +68,7 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
         uid,
         namespace,
         name,
-        owner: owner.map(|owner| Owner {
-            api_version: Arc::from(owner.api_version.as_str()),
-            kind: Arc::from(owner.kind.as_str()),
-            name: Arc::from(owner.name.as_str()),
-            uid: Arc::from(owner.uid.as_str()),
-        }),
+        owner: Owner::of(meta),
         min_member,
         min_per_role: if needed <= min_member { roles } else { BTreeMap::new() },
         volcano_queue: Arc::from(spec.queue()),
@@ -123,7 +117,8 @@ pub struct GroupPodSet {
 /// The order is that of role, then shape, so that it does not depend on the order of the pods.
 pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<GroupPodSet> {
     use soroi_engine::event::PodPhase;
-    let mut sets: BTreeMap<(Option<Name>, Arc<Shape>), (u32, &Name)> = BTreeMap::new();
+    type Kind = (Option<Name>, Arc<Shape>);
+    let mut sets: BTreeMap<Kind, (u32, &Name)> = BTreeMap::new();
     for member in members {
         let pod = &member.pod;
         if pod.phase == PodPhase::Failed || (pod.terminating && pod.phase != PodPhase::Succeeded) {

@@ -9,7 +9,7 @@ use sha1::{Digest, Sha1};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
 use soroi_engine::event::{Millis, Name, TopologyRequest};
 
-use super::{Invalid, millis, pod, some_name};
+use super::{Invalid, millis, pod, some_name, workload};
 
 /// What is worth remembering of a Job: below a kilobyte, its template only as a digest.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,19 +248,14 @@ pub fn topology(annotations: Option<&BTreeMap<String, String>>) -> Result<Topolo
             return Err(Invalid::new(format!("annotations[{key}]"), "is not supported"));
         }
     }
-    let required = get(kueue_keys::PODSET_REQUIRED_TOPOLOGY).map(TopologyRequest::Required);
-    let preferred = get(kueue_keys::PODSET_PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred);
-    let anywhere = get(kueue_keys::PODSET_UNCONSTRAINED_TOPOLOGY)
-        .filter(|value| &**value == "true")
-        .map(|_| TopologyRequest::Unconstrained);
-    let mut asked = [required, preferred, anywhere].into_iter().flatten();
-    match (asked.next(), asked.next()) {
-        (None, _) => Ok(TopologyRequest::None),
-        (Some(request), None) => Ok(request),
-        (Some(_), Some(_)) => {
-            Err(Invalid::new("annotations", "must not contain more than one topology annotation"))
-        }
-    }
+    let unconstrained = get(kueue_keys::PODSET_UNCONSTRAINED_TOPOLOGY);
+    let asked = [
+        get(kueue_keys::PODSET_REQUIRED_TOPOLOGY).map(TopologyRequest::Required),
+        get(kueue_keys::PODSET_PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred),
+        unconstrained.filter(|value| &**value == "true").map(|_| TopologyRequest::Unconstrained),
+    ];
+    workload::only_one(asked)
+        .ok_or_else(|| Invalid::new("annotations", "must not contain more than one topology annotation"))
 }
 
 /// The Job's template as its Workload shows it: without the labels by which the API server tells

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use soroi_api::plan::{GangPlan, GangRef, PlanPhase, PlanUndo, PlannedPodSet};
-use soroi_engine::decision::{Admission, PodSetAdmission, TopologyDomain, TopologyPlaces};
+use soroi_engine::decision::{Admission, PodSetAdmission};
 use soroi_engine::event::{self, Name};
 
 use super::queue::{amount, policy};
+use super::workload::topology_places;
 use super::{Invalid, some_name};
 
 /// A GangPlan: the engine's fact, and what carrying it out needs beside.
@@ -78,20 +79,13 @@ fn pod_set(set: &PlannedPodSet) -> Result<PodSetAdmission, Invalid> {
     let usage = set.usage.iter().map(|(resource, quantity)| {
         Ok((name(resource), amount(&format!("usage[{resource}]"), resource, quantity)?))
     });
-    let topology = set.topology.as_ref().map(|places| {
-        let domains = places.domains().map_err(|problem| Invalid::new("topology", problem))?;
-        let domains = domains.into_iter().map(|domain| TopologyDomain {
-            values: domain.values.iter().map(name).collect(),
-            count: u32::try_from(domain.count).unwrap_or(0),
-        });
-        Ok(TopologyPlaces { levels: places.levels.iter().map(name).collect(), domains: domains.collect() })
-    });
+    let topology = set.topology.as_ref().map(topology_places);
     Ok(PodSetAdmission {
         name: name(&set.name),
         count: u32::try_from(set.count).map_err(|_| Invalid::new("count", "must not be negative"))?,
         flavors: set.flavors.iter().map(|(resource, flavor)| (name(resource), name(flavor))).collect(),
         usage: usage.collect::<Result<_, Invalid>>()?,
         nodes: nodes.into_iter().map(|(node, pods)| (Arc::from(node), pods)).collect(),
-        topology: topology.transpose()?,
+        topology: topology.transpose().map_err(|problem| Invalid::new("topology", problem))?,
     })
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use soroi_api::kueue::{self, CheckState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use soroi_api::kueue::{self, CheckState, MalformedAssignment};
 use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
 use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
@@ -22,6 +22,19 @@ pub struct Owner {
     pub name: Name,
     /// Its uid.
     pub uid: Name,
+}
+
+impl Owner {
+    /// The controller of an object, if it has one.
+    pub fn of(meta: &ObjectMeta) -> Option<Self> {
+        let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+        Some(Self {
+            api_version: Arc::from(owner.api_version.as_str()),
+            kind: Arc::from(owner.kind.as_str()),
+            name: Arc::from(owner.name.as_str()),
+            uid: Arc::from(owner.uid.as_str()),
+        })
+    }
 }
 
 /// What is worth remembering of a Workload: its parts, ready to be put together into a
@@ -107,18 +120,12 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         None
     });
     let status = workload.status.as_ref();
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     Ok(WorkloadFacts {
         uid,
         namespace,
         name,
         generation: meta.generation.unwrap_or(0),
-        owner: owner.map(|owner| Owner {
-            api_version: Arc::from(owner.api_version.as_str()),
-            kind: Arc::from(owner.kind.as_str()),
-            name: Arc::from(owner.name.as_str()),
-            uid: Arc::from(owner.uid.as_str()),
-        }),
+        owner: Owner::of(meta),
         queue: some_name(spec.queue_name.as_ref()),
         priority: spec.priority.unwrap_or(0),
         active: spec.is_active(),
@@ -197,17 +204,22 @@ pub fn topology_request(request: Option<&kueue::PodSetTopologyRequest>) -> Resul
     if let Some((field, _)) = unsupported.iter().find(|(_, given)| *given) {
         return Err(Invalid::new(format!("topologyRequest.{field}"), "is not supported"));
     }
-    let required = some_name(request.required.as_ref()).map(TopologyRequest::Required);
-    let preferred = some_name(request.preferred.as_ref()).map(TopologyRequest::Preferred);
-    let anywhere = (request.unconstrained == Some(true)).then_some(TopologyRequest::Unconstrained);
-    let mut asked = [required, preferred, anywhere].into_iter().flatten();
+    let asked = [
+        some_name(request.required.as_ref()).map(TopologyRequest::Required),
+        some_name(request.preferred.as_ref()).map(TopologyRequest::Preferred),
+        (request.unconstrained == Some(true)).then_some(TopologyRequest::Unconstrained),
+    ];
+    only_one(asked).ok_or_else(|| {
+        Invalid::new("topologyRequest", "only one of required, preferred and unconstrained may be given")
+    })
+}
+
+/// What was asked, unless it was asked in several ways.
+pub(super) fn only_one(asked: [Option<TopologyRequest>; 3]) -> Option<TopologyRequest> {
+    let mut asked = asked.into_iter().flatten();
     match (asked.next(), asked.next()) {
-        (None, _) => Ok(TopologyRequest::None),
-        (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(Invalid::new(
-            "topologyRequest",
-            "only one of required, preferred and unconstrained may be given",
-        )),
+        (one, None) => Some(one.unwrap_or_default()),
+        (_, Some(_)) => None,
     }
 }
 
@@ -229,16 +241,24 @@ fn admitted(workload: &kueue::Workload) -> Result<Option<Admitted>, Invalid> {
         pod_sets.push((name.clone(), count, flavors.collect()));
         if let Some(places) = &assignment.topology_assignment {
             let field = format!("status.admission.podSetAssignments[{at}].topologyAssignment");
-            let domains = places.domains().map_err(|problem| Invalid::new(field, problem))?;
-            let domains = domains.into_iter().map(|domain| TopologyDomain {
-                values: domain.values.iter().map(|value| Arc::from(value.as_str())).collect(),
-                count: u32::try_from(domain.count).unwrap_or(0),
-            });
-            let levels = places.levels.iter().map(|level| Arc::from(level.as_str())).collect();
-            topology.insert(name, TopologyPlaces { levels, domains: domains.collect() });
+            let places = topology_places(places).map_err(|problem| Invalid::new(field, problem))?;
+            topology.insert(name, places);
         }
     }
     Ok(Some(Admitted { cluster_queue: Arc::from(admission.cluster_queue.as_str()), pod_sets, topology }))
+}
+
+/// Places by topology domain out of Kueue's compact encoding.
+///
+/// # Errors
+/// The encoding contradicts itself.
+pub fn topology_places(places: &kueue::TopologyAssignment) -> Result<TopologyPlaces, MalformedAssignment> {
+    let name = |text: &String| -> Name { Arc::from(text.as_str()) };
+    let domains = places.domains()?.into_iter().map(|domain| TopologyDomain {
+        values: domain.values.iter().map(name).collect(),
+        count: u32::try_from(domain.count).unwrap_or(0),
+    });
+    Ok(TopologyPlaces { levels: places.levels.iter().map(name).collect(), domains: domains.collect() })
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub const POD_SETS_MAX: usize = keys::POD_SETS_MAX;
 /// takes away.
 ///
 /// # Errors
-/// [`Invalid`] on the Job's field: what [`intake::job`] could not understand, a priority class that
+/// [`Invalid`] on the Job's field: what [`intake::job()`] could not understand, a priority class that
 /// does not exist, a malformed execution time.
 pub fn of_job(job: &Job, defaults: &Defaults) -> Result<Workload, Invalid> {
     let facts = intake::job(job)?;

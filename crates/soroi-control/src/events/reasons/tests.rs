@@ -73,15 +73,11 @@ fn heads_go_first_and_all_together_keep_within_the_bound() {
 }
 
 #[test]
-fn a_write_that_failed_is_tried_again_after_a_pause() {
+fn what_was_forgotten_is_told_anew() {
     let mut reasons = reasons(50);
     want(&mut reasons, "a", "quota", 1, 0);
     reasons.due(at(0));
-    reasons.not_written(&"a".into(), at(100));
-    assert_eq!(told(reasons.due(at(100))), [""; 0]);
-    assert_eq!(reasons.next_due(), Some(at(5_100)));
-    assert_eq!(told(reasons.due(at(5_100))), ["a quota 1"]);
     reasons.forget(&"a".into());
-    want(&mut reasons, "a", "quota", 1, 5_200);
-    assert_eq!(told(reasons.due(at(5_200))), ["a quota 1"]);
+    want(&mut reasons, "a", "quota", 1, 100);
+    assert_eq!(told(reasons.due(at(100))), ["a quota 1"]);
 }
