@@ -309,11 +309,6 @@ impl Cluster {
         Some(nodes)
     }
 
-    /// Grows with every change of a node or topology, tries included.
-    pub(crate) fn changes_end(&self) -> u64 {
-        self.changes.pushed()
-    }
-
     pub(crate) fn node_ix(&self, name: &Name) -> Option<NodeIx> {
         self.by_name.get(name).copied()
     }

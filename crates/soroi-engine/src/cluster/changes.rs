@@ -15,12 +15,10 @@ pub(crate) struct ChangeLog {
     /// A node that changes many times in a row is written once, unless somebody has read it since.
     read_up_to: u64,
     nodes_max: usize,
-    pushed: u64,
 }
 
 impl ChangeLog {
     pub(crate) fn push(&mut self, node: NodeIx) {
-        self.pushed += 1;
         if self.entries.last() == Some(&node) && self.end() > self.read_up_to {
             return;
         }
@@ -35,14 +33,8 @@ impl ChangeLog {
 
     /// Every reader must read all nodes anew.
     pub(crate) fn forget_all(&mut self) {
-        self.pushed += 1;
         self.base = self.end() + 1;
         self.entries.clear();
-    }
-
-    /// Grows with every change, also with those that are not written twice.
-    pub(crate) fn pushed(&self) -> u64 {
-        self.pushed
     }
 
     /// The position after the last change, for somebody who knows everything up to now.

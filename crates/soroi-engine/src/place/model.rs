@@ -80,6 +80,7 @@ pub(super) struct Model {
     /// Per piece: its choice.
     choice_of: Vec<usize>,
     work: u64,
+    stuck: Option<(usize, u32)>,
     /// Per part: pods that fit if it is alone.
     alone: Vec<u64>,
     /// Not all nodes or regions are in the model.
@@ -87,10 +88,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Whether a part fits if no other is there.
-    pub(super) fn fits_alone(&self, part: usize) -> bool {
-        let count: u64 = self.pieces.iter().filter(|p| p.part == part).map(|p| u64::from(p.count)).sum();
-        self.alone[part] >= count
+    /// How many pods of a part fit if no other is there.
+    pub(super) fn room_alone(&self, part: usize) -> u64 {
+        self.alone[part]
+    }
+
+    /// A part that got stuck when the others had been placed, and how many of its pods had a place then.
+    pub(super) fn stuck(&self) -> Option<(usize, u32)> {
+        self.stuck
     }
 
     /// Searches with at most this much work, which is used up.
@@ -139,6 +144,11 @@ impl Model {
         for _ in 0..=self.pieces.len() {
             self.clear();
             let stuck = order.iter().position(|piece| !self.place_all(*piece));
+            if let Some(at) = stuck {
+                let piece = order[at];
+                let placed = &self.placed[piece * self.nodes.len()..(piece + 1) * self.nodes.len()];
+                self.stuck = Some((self.pieces[piece].part, placed.iter().sum()));
+            }
             match stuck {
                 None => return true,
                 Some(0) => return false,

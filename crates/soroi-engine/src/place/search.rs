@@ -109,15 +109,19 @@ fn in_passing(
     work: &mut u64,
 ) -> Result<Vec<Taken>, Problems> {
     let mut model = Model::new(cluster, parts, bundles);
-    let some = |at: usize, cluster: &mut Cluster| vec![(at, explain(cluster, &parts[at]))];
-    if let Some(misfit) = (0..parts.len()).find(|at| !model.fits_alone(*at)) {
-        return Err(some(misfit, cluster));
+    let misfit = (0..parts.len()).find(|at| model.room_alone(*at) < u64::from(parts[*at].count));
+    if let Some(misfit) = misfit.or_else(|| parts.iter().position(|part| part.wish == Wish::Nowhere)) {
+        return Err(vec![(misfit, explain(cluster, &parts[misfit]))]);
     }
-    match model.solve(work) {
-        Verdict::Found(taken) => Ok(taken),
-        Verdict::Impossible => Err(some(0, cluster)),
-        Verdict::GaveUp => Err(unproven(some(0, cluster))),
+    let verdict = model.solve(work);
+    if let Verdict::Found(taken) = verdict {
+        return Ok(taken);
     }
+    let (part, placed) = model.stuck().unwrap_or((0, 0));
+    let mut problem = explain(cluster, &parts[part]);
+    problem.fitting = problem.fitting.min(placed);
+    problem.unproven = matches!(verdict, Verdict::GaveUp);
+    Err(vec![(part, problem)])
 }
 
 fn unproven(mut problems: Problems) -> Problems {

@@ -460,6 +460,24 @@ fn pods_placed_already_make_way() {
     assert!(problems[0].1.unproven || problems[0].1.fitting == 0, "{problems:?}");
 }
 
+/// More shapes than indexes are kept for.
+#[test]
+fn gangs_of_very_many_shapes() {
+    let nodes: String = (0..10).map(|ix| format!("node n{ix} gpu=4 mem=1000\n")).collect();
+    let pods: String = (0..40).map(|ix| format!("pods m{ix:02} 1 gpu=1 mem={}\n", 200 + ix)).collect();
+    let mut board = Board::new(&format!("{nodes}{pods}"));
+    let placement = board.place().unwrap();
+    assert!(placement.pod_sets.iter().all(|places| places.nodes.len() == 1));
+    for (more, expected) in [
+        ("pods late 1 gpu=1", "late  0 of 1 fit; 10 nodes\n"),
+        ("pods large 1 gpu=5", "large  0 of 1 fit; 10 nodes, 10 short of gpu\n"),
+        ("pods lost 1 topology=t", "lost  0 of 1 fit; 10 nodes, 10 Topology\n"),
+        ("pods nowhere 1 gpu=1 required=rack", "nowhere  0 of 1 fit; 10 nodes, 10 Topology\n"),
+    ] {
+        assert_eq!(Board::new(&format!("{nodes}{pods}{more}")).draw(), expected);
+    }
+}
+
 #[test]
 fn nodes_that_must_not_be_used() {
     check(

@@ -1,7 +1,5 @@
 //! From the cluster to the model.
 
-use std::collections::BTreeMap;
-
 use super::{Choice, Model, Piece};
 use crate::cluster::{Cluster, NodeIx};
 use crate::event::Amount;
@@ -18,8 +16,7 @@ const REGIONS_MAX: usize = 1_024;
 
 /// What one part sees: nodes with room for it, and where it may go.
 struct Sight {
-    /// Node, and its leaf domain if the part's region depends on it.
-    nodes: Vec<(NodeIx, Option<DomainIx>)>,
+    nodes: Vec<NodeIx>,
     regions: Vec<Region>,
     /// Pods that fit if the part is alone.
     room: u64,
@@ -33,7 +30,6 @@ impl Model {
         let sights: Vec<Sight> = parts.iter().map(|part| look(cluster, part, &mut cut)).collect();
         let requests = Requests::of(parts, cluster);
         let nodes = representatives(cluster, parts, &sights, &requests, &mut cut);
-        let number = nodes.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
         let mut free = Vec::with_capacity(nodes.len() * requests.resources.len());
         for (node, _) in &nodes {
             free.extend(requests.free(cluster, *node));
@@ -51,11 +47,13 @@ impl Model {
             chosen: Vec::new(),
             choice_of: Vec::new(),
             work: 0,
+            stuck: None,
             alone: sights.iter().map(|sight| sight.room).collect(),
             cut,
         };
+        let numbers = Numbers::of(&model.nodes);
         for bundle in bundles {
-            model.add(cluster, parts, bundle, &sights, &requests, &number);
+            model.add(cluster, parts, bundle, &sights, &requests, &numbers);
         }
         model.placed = vec![0; model.pieces.len() * model.nodes.len()];
         model.chosen = vec![0; model.choices.len()];
@@ -69,32 +67,32 @@ impl Model {
         bundle: &Bundle,
         sights: &[Sight],
         requests: &Requests,
-        number: &BTreeMap<NodeIx, usize>,
+        numbers: &Numbers,
     ) {
         let lead = bundle.parts[0];
-        let Some(tree) = cluster.topologies().tree(parts[lead].topology.as_ref()) else { return };
-        let nodes_of = |region: &Region| -> Vec<usize> {
-            let within = number.iter().filter(|(node, _)| contains(tree, region, **node));
-            let mut nodes: Vec<usize> = within.map(|(_, at)| *at).collect();
-            nodes.sort_unstable();
-            nodes
+        let tree = cluster.topologies().tree(parts[lead].topology.as_ref());
+        let nodes_of = |model: &Self, region: &Region| -> Vec<usize> {
+            let within = |at: &usize| tree.is_some_and(|tree| contains(tree, region, model.nodes[*at]));
+            (0..model.nodes.len()).filter(within).collect()
         };
         if let [Region::Pinned(pins)] = &sights[lead].regions[..] {
             for (region, count) in pins {
-                let pieces = vec![self.piece(lead, &sights[lead], requests, *count, number)];
-                self.choices.push(Choice { pieces, regions: vec![nodes_of(region)] });
+                let pieces = vec![self.piece(lead, &sights[lead], requests, *count, numbers)];
+                let regions = vec![nodes_of(self, region)];
+                self.choices.push(Choice { pieces, regions });
             }
             return;
         }
         let mut pieces = Vec::new();
         for &part in &bundle.parts {
-            pieces.push(self.piece(part, &sights[part], requests, parts[part].count, number));
+            pieces.push(self.piece(part, &sights[part], requests, parts[part].count, numbers));
         }
         let shared = sights[lead]
             .regions
             .iter()
             .filter(|region| bundle.parts.iter().all(|part| sights[*part].regions.contains(region)));
-        self.choices.push(Choice { pieces, regions: shared.map(nodes_of).collect() });
+        let regions = shared.map(|region| nodes_of(self, region)).collect();
+        self.choices.push(Choice { pieces, regions });
     }
 
     /// A new piece, of the choice that is added next.
@@ -104,15 +102,33 @@ impl Model {
         sight: &Sight,
         requests: &Requests,
         count: u32,
-        number: &BTreeMap<NodeIx, usize>,
+        numbers: &Numbers,
     ) -> usize {
         let mut allowed = vec![false; self.nodes.len()];
-        for at in sight.nodes.iter().filter_map(|(node, _)| number.get(node)) {
-            allowed[*at] = true;
+        for at in sight.nodes.iter().filter_map(|node| numbers.get(*node)) {
+            allowed[at] = true;
         }
         self.pieces.push(Piece { part, requests: requests.of_part[part].clone(), count, allowed });
         self.choice_of.push(self.choices.len());
         self.pieces.len() - 1
+    }
+}
+
+/// The model's numbers of the cluster's nodes.
+struct Numbers(Vec<Option<u32>>);
+
+impl Numbers {
+    fn of(nodes: &[NodeIx]) -> Self {
+        let len = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        let mut numbers = vec![None; len];
+        for (at, node) in (0..).zip(nodes) {
+            numbers[node.index()] = Some(at);
+        }
+        Self(numbers)
+    }
+
+    fn get(&self, node: NodeIx) -> Option<usize> {
+        self.0.get(node.index()).copied().flatten().map(|at| at as usize)
     }
 }
 
@@ -150,10 +166,8 @@ fn look(cluster: &mut Cluster, part: &Part, cut: &mut bool) -> Sight {
     let Some(view) = part.view(cluster) else {
         return Sight { nodes: Vec::new(), regions: Vec::new(), room: 0 };
     };
-    let by_domain = matches!(part.wish, Wish::Required(_) | Wish::Pinned(_));
-    let leaf = |node| if by_domain { view.tree.leaf_of(node) } else { None };
     let every_node = view.index.at_least(Group::level(view.tree.depth() + 1), 1);
-    let nodes = every_node.map(|(_, node)| (NodeIx(node), leaf(NodeIx(node)))).collect();
+    let nodes = every_node.map(|(_, node)| NodeIx(node)).collect();
     let regions = match &part.wish {
         // Fewer domains were tried before: here any answer will do.
         Wish::Anywhere | Wish::Preferred(_) => vec![Region::Anywhere],
@@ -170,6 +184,16 @@ fn look(cluster: &mut Cluster, part: &Part, cut: &mut bool) -> Sight {
     Sight { nodes, regions, room: if part.wish == Wish::Nowhere { 0 } else { part.fitting(&view) } }
 }
 
+/// What tells one node from another, as far as this gang is concerned.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    /// The parts that find room there, one bit each.
+    seen_by: Vec<u64>,
+    /// Its domain in each topology of which some part needs one domain.
+    leaves: Vec<Option<DomainIx>>,
+    free: Vec<Amount>,
+}
+
 /// The nodes of all sights, at most as many of a kind as there are pods; each with a number that
 /// is equal for nodes of one kind: those that no part's constraints or regions tell apart.
 fn representatives(
@@ -179,25 +203,14 @@ fn representatives(
     requests: &Requests,
     cut: &mut bool,
 ) -> Vec<(NodeIx, usize)> {
-    type SeenBy = Vec<(usize, Option<DomainIx>)>;
-    let mut seen_by: BTreeMap<NodeIx, SeenBy> = BTreeMap::new();
-    for (part, sight) in sights.iter().enumerate() {
-        for (node, leaf) in &sight.nodes {
-            seen_by.entry(*node).or_default().push((part, *leaf));
-        }
-    }
-    let mut kinds: BTreeMap<(SeenBy, Vec<Amount>), Vec<NodeIx>> = BTreeMap::new();
-    for (node, seen_by) in seen_by {
-        kinds.entry((seen_by, requests.free(cluster, node))).or_default().push(node);
-    }
-    let pods: u64 = parts.iter().map(|part| u64::from(part.count)).sum();
-    let per_kind = usize::try_from(pods).unwrap_or(usize::MAX);
-    let mut kinds: Vec<Vec<NodeIx>> = kinds.into_values().collect();
+    let mut kinds = kinds(cluster, parts, sights, requests);
     for equal in &mut kinds {
         equal.sort_unstable_by_key(|node| cluster.slot_of(*node).rank);
     }
     // Numbers of nodes and domains tell who came first; names decide instead.
     kinds.sort_unstable_by_key(|equal| cluster.slot_of(equal[0]).rank);
+    let pods: u64 = parts.iter().map(|part| u64::from(part.count)).sum();
+    let per_kind = usize::try_from(pods).unwrap_or(usize::MAX);
     let mut nodes = Vec::new();
     for (kind, equal) in kinds.into_iter().enumerate() {
         nodes.extend(equal.into_iter().take(per_kind).map(|node| (node, kind)));
@@ -207,6 +220,36 @@ fn representatives(
     *cut |= nodes.len() > nodes_max;
     nodes.truncate(nodes_max);
     nodes
+}
+
+/// The nodes of all sights, equal ones together; in no particular order.
+fn kinds(cluster: &Cluster, parts: &[Part], sights: &[Sight], requests: &Requests) -> Vec<Vec<NodeIx>> {
+    let needs_domain = |part: &&Part| matches!(part.wish, Wish::Required(_) | Wish::Pinned(_));
+    let mut topologies: Vec<_> =
+        parts.iter().filter(needs_domain).map(|part| part.topology.as_ref()).collect();
+    topologies.sort_unstable();
+    topologies.dedup();
+    let trees: Vec<&Tree> =
+        topologies.into_iter().filter_map(|name| cluster.topologies().tree(name)).collect();
+
+    let slots = sights.iter().flat_map(|sight| &sight.nodes).map(|node| node.index() + 1).max();
+    let mut seen_by: Vec<Vec<u64>> = vec![Vec::new(); slots.unwrap_or(0)];
+    for (part, sight) in sights.iter().enumerate() {
+        for node in &sight.nodes {
+            let bits = &mut seen_by[node.index()];
+            bits.resize(parts.len().div_ceil(64), 0);
+            bits[part / 64] |= 1 << (part % 64);
+        }
+    }
+    let mut likenesses: Vec<(Likeness, NodeIx)> = Vec::new();
+    for (ix, seen_by) in seen_by.into_iter().enumerate().filter(|(_, bits)| !bits.is_empty()) {
+        let node = NodeIx::of(ix);
+        let leaves = trees.iter().map(|tree| tree.leaf_of(node)).collect();
+        likenesses.push((Likeness { seen_by, leaves, free: requests.free(cluster, node) }, node));
+    }
+    likenesses.sort_unstable();
+    let equal = likenesses.chunk_by(|(a, _), (b, _)| a == b);
+    equal.map(|chunk| chunk.iter().map(|(_, node)| *node).collect()).collect()
 }
 
 fn contains(tree: &Tree, region: &Region, node: NodeIx) -> bool {
