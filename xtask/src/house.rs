@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("soroi-webhook", &["soroi-api", "soroi-quantity"]),
     ("soroi-apiserver", &["soroi-clock", "soroi-quantity"]),
     ("soroi-cluster", &["soroi-api", "soroi-clock", "soroi-quantity", "soroi-watch"]),
+    ("soroi-kubelets", &["soroi-clock", "soroi-cluster"]),
     ("soroi-control", &["soroi-api", "soroi-clock", "soroi-engine", "soroi-quantity", "soroi-watch"]),
     (
         "soroi-embedded",
@@ -38,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const ENGINE_OUTSIDE: &[&str] = &["smallvec", "thiserror", "fixedbitset"];
 
 /// Crates whose job is wiring; they alone may use `anyhow`.
-const WIRING: &[&str] = &["soroi", "xtask"];
+const WIRING: &[&str] = &["soroi", "soroi-kubelets", "xtask"];
 
 /// A file longer than this hides more than one idea.
 const LINES_MAX: usize = 1_000;

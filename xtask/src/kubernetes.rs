@@ -4,6 +4,9 @@
 //! the list; the binaries live in a cache below `target/`.
 
 mod build;
+mod kubectl;
+mod kubelets;
+mod nodes;
 mod up;
 
 use std::path::PathBuf;
@@ -18,13 +21,21 @@ pub(crate) enum Chore {
     /// Takes about five minutes on two cores the first time and seconds afterwards. Needs Go 1.26.
     /// The last line is the folder of the binaries.
     Build,
-    /// Starts a control plane and prints the path of its kubeconfig as the last line
+    /// Starts a control plane with nodes and prints the path of its kubeconfig as the last line
     ///
-    /// All processes are detached and write to files in the folder; `down` ends them.
+    /// Simulated kubelets serve every node, also those that are created later: pods that are bound
+    /// start to run, and deleted ones end. All processes are detached and write to files in the
+    /// folder; `down` ends them.
     Up {
         /// Where keys, data and output go; made if missing
         #[arg(long)]
         dir: Option<PathBuf>,
+        /// How many nodes there are from the beginning
+        #[arg(long, default_value_t = 2)]
+        nodes: usize,
+        /// How many `example.com/gpu` each of them has
+        #[arg(long, default_value_t = 2)]
+        gpus: u32,
     },
     /// Ends the control plane that `up` started in this folder
     Down {
@@ -45,7 +56,11 @@ pub(crate) fn run(chore: Chore) -> anyhow::Result<()> {
             println!("{}", build::binaries()?.display());
             Ok(())
         }
-        Chore::Up { dir } => up::up(&dir.unwrap_or_else(default_dir)),
+        Chore::Up { dir, nodes, gpus } => {
+            let kubeconfig = up::up(&dir.unwrap_or_else(default_dir), nodes::Wanted { nodes, gpus })?;
+            println!("{}", kubeconfig.display());
+            Ok(())
+        }
         Chore::Down { dir } => up::down(&dir.unwrap_or_else(default_dir)),
     }
 }

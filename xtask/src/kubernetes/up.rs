@@ -1,4 +1,5 @@
-//! Starts and ends a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler.
+//! Starts and ends a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+//! and simulated kubelets.
 //!
 //! RBAC and TLS are on, everything listens on loopback and on free ports, so that several control
 //! planes live side by side.
@@ -13,19 +14,22 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use super::build;
+use super::kubectl::Kubectl;
+use super::nodes::{self, Wanted};
+use super::{build, kubelets};
 
 /// How long the API server may take until `/readyz` answers.
 const READY_SECS_MAX: u64 = 60;
 /// How long a process may take to end before it is killed.
 const END_SECS_MAX: u64 = 10;
 
-/// Starts it in `dir` and prints the kubeconfig's path.
+/// Starts it in `dir` with the wanted nodes, all of them Ready, and returns the kubeconfig's path.
 ///
 /// # Errors
 /// When the folder is in use, or a part does not come up.
-pub(super) fn up(dir: &Path) -> anyhow::Result<()> {
+pub(crate) fn up(dir: &Path, wanted: Wanted) -> anyhow::Result<PathBuf> {
     let bin = build::binaries()?;
+    let kubelets = kubelets::binary()?;
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     if dir.join("pids").exists() {
@@ -35,13 +39,12 @@ pub(super) fn up(dir: &Path) -> anyhow::Result<()> {
         );
     }
     let plane = Plane { bin, dir: dir.clone(), ports: free_ports()? };
-    plane.write_keys()?;
-    plane.start_etcd()?;
-    plane.start_apiserver()?;
-    plane.wait_ready()?;
-    plane.start_controllers()?;
-    println!("{}", dir.join("kubeconfig").display());
-    Ok(())
+    if let Err(error) = plane.start_all(&kubelets, wanted) {
+        // What its parts have written stays, to see why.
+        let ended = down(&dir);
+        return Err(ended.err().map_or(error, |also| error.context(also)));
+    }
+    Ok(dir.join("kubeconfig"))
 }
 
 /// Ends what `up` started, last first.
@@ -77,6 +80,17 @@ struct Plane {
 }
 
 impl Plane {
+    fn start_all(&self, kubelets: &Path, wanted: Wanted) -> anyhow::Result<()> {
+        self.write_keys()?;
+        self.start_etcd()?;
+        self.start_apiserver()?;
+        self.wait_ready()?;
+        self.start_controllers()?;
+        self.start_at(kubelets, kubelets::NAME, &[("--kubeconfig", &self.path("kubeconfig"))])?;
+        nodes::create(&self.kubectl(), wanted)?;
+        self.wait_nodes(wanted)
+    }
+
     /// A certificate authority, the server's certificate, the key that signs service account
     /// tokens, the admin's token, and the kubeconfigs.
     fn write_keys(&self) -> anyhow::Result<()> {
@@ -194,8 +208,12 @@ impl Plane {
 
     /// Starts a program in a process group of its own, with its output in a file.
     fn start(&self, program: &str, flags: &[(&str, &str)]) -> anyhow::Result<()> {
+        self.start_at(&self.bin.join(program), program, flags)
+    }
+
+    fn start_at(&self, path: &Path, program: &str, flags: &[(&str, &str)]) -> anyhow::Result<()> {
         let log = File::create(self.dir.join(format!("{program}.log")))?;
-        let child = Command::new(self.bin.join(program))
+        let child = Command::new(path)
             .args(flags.iter().map(|(flag, value)| format!("{flag}={value}")))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -208,23 +226,40 @@ impl Plane {
         Ok(())
     }
 
+    fn kubectl(&self) -> Kubectl {
+        Kubectl { program: self.bin.join("kubectl"), kubeconfig: self.dir.join("kubeconfig") }
+    }
+
     fn wait_ready(&self) -> anyhow::Result<()> {
-        let kubectl = self.bin.join("kubectl");
+        let ready = || self.kubectl().run(&["get", "--raw", "/readyz"], None).is_ok();
+        if self.wait_for(ready)? {
+            return Ok(());
+        }
+        let log = self.path("kube-apiserver.log");
+        bail!("kube-apiserver was not ready within {READY_SECS_MAX} s; its output is in {log}")
+    }
+
+    fn wait_nodes(&self, wanted: Wanted) -> anyhow::Result<()> {
+        if self.wait_for(|| nodes::are_ready(&self.kubectl(), wanted).unwrap_or(false))? {
+            return Ok(());
+        }
+        let (kubelets, controllers) =
+            (self.path("soroi-kubelets.log"), self.path("kube-controller-manager.log"));
+        bail!("the nodes were not ready within {READY_SECS_MAX} s; see {kubelets} and {controllers}")
+    }
+
+    /// Whether it came true in time.
+    fn wait_for(&self, happened: impl Fn() -> bool) -> anyhow::Result<bool> {
         for _ in 0..READY_SECS_MAX * 10 {
-            let ready = Command::new(&kubectl)
-                .args(["--kubeconfig", &self.path("kubeconfig"), "get", "--raw", "/readyz"])
-                .output()
-                .context("cannot start kubectl")?;
-            if ready.status.success() {
-                return Ok(());
+            if happened() {
+                return Ok(true);
             }
             if let Some(ended) = self.ended()? {
                 bail!("{ended} ended at once; its output is in {}", self.path(&format!("{ended}.log")));
             }
             pause();
         }
-        let log = self.path("kube-apiserver.log");
-        bail!("kube-apiserver was not ready within {READY_SECS_MAX} s; its output is in {log}")
+        Ok(false)
     }
 
     /// The first program that was started and does not run any more.
