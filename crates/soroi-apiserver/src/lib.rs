@@ -81,9 +81,9 @@ impl Default for Options {
             seed: 0,
             crds: Vec::new(),
             admission: Vec::new(),
-            // A gang of 10,000 pods created and bound at once is still within reach of a watcher
-            // that was not scheduled meanwhile.
-            history: 32_768,
+            // Ten thousand changes of one kind, each of a few kilobytes: who falls further behind
+            // lists faster than it would read on.
+            history: 10_000,
             // Kubernetes' own limit.
             body_bytes_max: 3 * 1024 * 1024,
         }

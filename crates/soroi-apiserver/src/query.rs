@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::read::Extent;
 use crate::select::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, FieldError};
 
@@ -84,6 +85,7 @@ pub(crate) struct ListOptions {
     pub(crate) bookmarks: bool,
     pub(crate) initial_events: bool,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) extent: Extent,
 }
 
 /// Which state a list shows, or where a watch begins.
@@ -150,6 +152,7 @@ impl ListOptions {
             page,
             bookmarks: query.flag("allowWatchBookmarks"),
             initial_events,
+            extent: Extent::Whole,
             timeout: query.number("timeoutSeconds")?.filter(|s| *s > 0).map(Duration::from_secs),
         })
     }

@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::ACCEPT;
 use serde_json::{Value, json};
 
+use crate::Shared;
 use crate::builtin::event;
 use crate::query::{ListOptions, Page, Revision};
 use crate::reply::Reply;
@@ -27,8 +30,36 @@ pub(crate) fn show(resource: &Resource, value: Value) -> Value {
 /// A stored object as a resource shows it, as JSON text.
 pub(crate) fn show_json(resource: &Resource, stored: &Stored) -> Bytes {
     match resource.view {
-        View::Plain => stored.json().clone(),
+        View::Plain => stored.json(),
         View::NewEvent => encode(&event::to_new(stored.value.clone())),
+    }
+}
+
+/// How much of an object a reader asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// `PartialObjectMetadata`.
+    Metadata,
+}
+
+impl Extent {
+    /// Reads the `Accept` header.
+    pub(crate) fn parse(headers: &HeaderMap) -> Self {
+        let accepted = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
+        if accepted.contains("as=PartialObjectMetadata") { Self::Metadata } else { Self::Whole }
+    }
+
+    /// The object as JSON text.
+    pub(crate) fn show(self, resource: &Resource, stored: &Stored) -> Bytes {
+        match self {
+            Self::Whole => show_json(resource, stored),
+            Self::Metadata => encode(&json!({
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": stored.value.get("metadata"),
+            })),
+        }
     }
 }
 
@@ -85,13 +116,14 @@ struct Listed {
 
 /// Answers a list.
 pub(crate) fn list(
-    state: &State,
+    shared: &Shared,
     resource: &Resource,
     namespace: Option<&str>,
     selection: &Selection,
     options: &ListOptions,
 ) -> Result<Reply, ApiError> {
-    let listed = listed(state, resource, namespace, selection, options)?;
+    // The lock is held for the choice only, not while the text is made.
+    let listed = listed(&shared.store.lock(), resource, namespace, selection, options)?;
     let mut metadata = json!({ "resourceVersion": listed.revision.to_string() });
     if let Some(next) = &listed.next {
         metadata["continue"] = next.token().into();
@@ -99,18 +131,18 @@ pub(crate) fn list(
     if let Some(remaining) = listed.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
-    Ok(Reply::ok(encode_list(resource, &metadata, &listed.objects)))
+    Ok(Reply::ok(encode_list(resource, options.extent, &metadata, &listed.objects)))
 }
 
-fn encode_list(resource: &Resource, metadata: &Value, objects: &[Arc<Stored>]) -> Bytes {
-    let items: Vec<Bytes> = objects.iter().map(|o| show_json(resource, o)).collect();
+fn encode_list(resource: &Resource, extent: Extent, metadata: &Value, objects: &[Arc<Stored>]) -> Bytes {
+    let items: Vec<Bytes> = objects.iter().map(|o| extent.show(resource, o)).collect();
+    let (kind, version) = match extent {
+        Extent::Whole => (resource.list_kind.clone(), resource.api_version()),
+        Extent::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+    };
     let size: usize = items.iter().map(|i| i.len() + 1).sum();
     let mut text = Vec::with_capacity(size + 256);
-    let head = format!(
-        "{{\"kind\":{:?},\"apiVersion\":{:?},\"metadata\":{metadata},\"items\":[",
-        resource.list_kind,
-        resource.api_version()
-    );
+    let head = format!("{{\"kind\":{kind:?},\"apiVersion\":{version:?},\"metadata\":{metadata},\"items\":[");
     text.extend_from_slice(head.as_bytes());
     for (at, item) in items.iter().enumerate() {
         if at > 0 {

@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 
 use crate::admission::User;
 use crate::query::{ListOptions, Query, WriteOptions, decode};
+use crate::read::Extent;
 use crate::reply::{Reply, ReplyBody};
 use crate::resource::Resource;
 use crate::select::Selection;
@@ -143,14 +144,16 @@ fn on_collection(
     };
     match parts.method {
         Method::GET if query.flag("watch") => {
-            let options = ListOptions::parse(query, true)?;
+            let mut options = ListOptions::parse(query, true)?;
+            options.extent = Extent::parse(&parts.headers);
             let selection = select(&options)?;
             Ok(Reply::lines(watch::start(shared, resource, namespace, selection, &options)?))
         }
         Method::GET => {
-            let options = ListOptions::parse(query, false)?;
+            let mut options = ListOptions::parse(query, false)?;
+            options.extent = Extent::parse(&parts.headers);
             let selection = select(&options)?;
-            read::list(&shared.store.lock(), resource, namespace, &selection, &options)
+            read::list(shared, resource, namespace, &selection, &options)
         }
         Method::POST if namespace.is_some() == resource.namespaced => {
             let mut call = call(shared, parts, target, query, "CreateOptions")?;
@@ -192,7 +195,7 @@ fn on_object(
         }
         let stored =
             read::get(&shared.store.lock(), resource, target.namespace.as_deref().unwrap_or(""), name)?;
-        return Ok(Reply::ok(read::show_json(resource, &stored)));
+        return Ok(Reply::ok(Extent::parse(&parts.headers).show(resource, &stored)));
     }
     let options = match parts.method {
         Method::PUT => "UpdateOptions",

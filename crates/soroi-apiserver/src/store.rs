@@ -9,39 +9,68 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::object;
 
-/// An object at one revision. The encoded form is made once and shared by all who read it.
+/// An object at one revision. Its text is made once and shared by all who read or watch it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) value: Value,
     pub(crate) revision: u64,
-    json: OnceLock<Bytes>,
+    /// How the object came to be so; each state of an object has exactly one event.
+    change: Change,
+    line: OnceLock<Bytes>,
 }
 
 impl Stored {
-    fn new(value: Value, revision: u64) -> Arc<Self> {
-        Arc::new(Self { value, revision, json: OnceLock::new() })
+    fn new(value: Value, revision: u64, change: Change) -> Arc<Self> {
+        Arc::new(Self { value, revision, change, line: OnceLock::new() })
     }
 
     /// An object that is shown but not stored: a trial, or one just removed.
     pub(crate) fn unsaved(value: Value) -> Arc<Self> {
-        Self::new(value, 0)
+        Self::new(value, 0, Change::Added)
     }
 
-    /// The object as JSON text.
-    pub(crate) fn json(&self) -> &Bytes {
-        self.json.get_or_init(|| encode(&self.value))
+    /// The line that watchers of this state see.
+    pub(crate) fn line(&self) -> &Bytes {
+        self.line.get_or_init(|| event_line(self.change, |text| write_json(text, &self.value)))
+    }
+
+    /// The object as JSON text: a part of the line, not another copy.
+    pub(crate) fn json(&self) -> Bytes {
+        let line = self.line();
+        line.slice(self.change.head().len()..line.len() - TAIL.len())
     }
 }
 
 /// A value as JSON text.
 pub(crate) fn encode(value: &Value) -> Bytes {
-    Bytes::from(serde_json::to_vec(value).expect("a JSON value has only text keys"))
+    let mut text = Vec::with_capacity(1024);
+    write_json(&mut text, value);
+    Bytes::from(text)
 }
+
+fn write_json(text: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(text, value).expect("a JSON value has only text keys, and memory takes all");
+}
+
+/// An event line; `object` writes what is in the middle.
+pub(crate) fn event_line(change: Change, object: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut text = Vec::with_capacity(2048);
+    text.extend_from_slice(change.head().as_bytes());
+    object(&mut text);
+    text.extend_from_slice(TAIL.as_bytes());
+    // Lines are kept as long as the history: what was reserved too much is given back.
+    text.shrink_to_fit();
+    Bytes::from(text)
+}
+
+/// How an event line ends.
+const TAIL: &str = "}\n";
 
 /// Namespace (empty for cluster-scoped objects) and name.
 pub(crate) type Key = (String, String);
@@ -55,12 +84,12 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The event type that watchers see.
-    pub(crate) fn word(self) -> &'static str {
+    /// How the event line begins.
+    fn head(self) -> &'static str {
         match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
+            Self::Added => "{\"type\":\"ADDED\",\"object\":",
+            Self::Modified => "{\"type\":\"MODIFIED\",\"object\":",
+            Self::Deleted => "{\"type\":\"DELETED\",\"object\":",
         }
     }
 }
@@ -73,26 +102,6 @@ pub(crate) struct Event {
     pub(crate) object: Arc<Stored>,
     /// The object before the change.
     pub(crate) before: Option<Arc<Stored>>,
-    line: OnceLock<Bytes>,
-}
-
-impl Event {
-    /// The line of the watch stream, encoded once for all watchers.
-    pub(crate) fn line(&self) -> &Bytes {
-        self.line.get_or_init(|| event_line(self.change, self.object.json()))
-    }
-}
-
-/// `{"type":…,"object":…}` and a line feed.
-pub(crate) fn event_line(change: Change, json: &[u8]) -> Bytes {
-    let word = change.word();
-    let mut line = Vec::with_capacity(json.len() + word.len() + 24);
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(word.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(json);
-    line.extend_from_slice(b"}\n");
-    Bytes::from(line)
 }
 
 /// The objects of one resource and their recent history.
@@ -202,11 +211,19 @@ pub(crate) struct State {
     /// Events kept per resource.
     history: usize,
     collections: BTreeMap<Arc<str>, Collection>,
+    /// Events by the time of their last write, oldest first.
+    fading: VecDeque<(Timestamp, Key, u64)>,
     random: u64,
 }
 
 /// The slot whose objects are indexed by node.
 pub(crate) const PODS: &str = "pods";
+
+/// The slot whose objects fade away.
+pub(crate) const EVENTS: &str = "events";
+
+/// How long an Event is kept after its last change; Kubernetes' default.
+const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
 
 impl State {
     /// The objects of a slot, if it was ever written or watched.
@@ -251,16 +268,33 @@ impl State {
         let revision = self.revision;
         object::meta_mut(&mut value).insert("resourceVersion".into(), revision.to_string().into());
         let key = (object::meta(&value, "namespace").to_owned(), object::meta(&value, "name").to_owned());
-        let stored = Stored::new(value, revision);
         let history = self.history;
         let collection = self.collection_mut(slot);
+        let change = if collection.objects.contains_key(&key) { Change::Modified } else { Change::Added };
+        let stored = Stored::new(value, revision, change);
         let before = collection.objects.insert(key.clone(), stored.clone());
         if &**slot == PODS {
             collection.reindex(&key, before.as_deref(), Some(&stored));
         }
-        let change = if before.is_some() { Change::Modified } else { Change::Added };
         record(collection, history, change, stored.clone(), before);
         stored
+    }
+
+    /// Notes that an Event was written now, and removes those that have faded since.
+    pub(crate) fn fade(&mut self, written: &Stored, now: Timestamp) {
+        let value = &written.value;
+        let key = (object::meta(value, "namespace").to_owned(), object::meta(value, "name").to_owned());
+        self.fading.push_back((now, key, written.revision));
+        let slot: Arc<str> = Arc::from(EVENTS);
+        while let Some((when, _, _)) = self.fading.front()
+            && now.duration_since(*when) > EVENT_TTL
+        {
+            let Some((_, (namespace, name), revision)) = self.fading.pop_front() else { return };
+            // A later write of the same Event has an entry of its own.
+            if self.get(EVENTS, &namespace, &name).is_some_and(|s| s.revision == revision) {
+                self.remove(&slot, &namespace, &name);
+            }
+        }
     }
 
     /// Removes an object; gives its last state, with the revision of the removal.
@@ -271,7 +305,7 @@ impl State {
         let revision = self.revision;
         let mut value = before.value.clone();
         object::meta_mut(&mut value).insert("resourceVersion".into(), revision.to_string().into());
-        let gone = Stored::new(value, revision);
+        let gone = Stored::new(value, revision, Change::Deleted);
         let history = self.history;
         let collection = self.collection_mut(slot);
         if &**slot == PODS {
@@ -326,7 +360,7 @@ fn record(
     before: Option<Arc<Stored>>,
 ) {
     let revision = object.revision;
-    collection.events.push_back(Arc::new(Event { change, object, before, line: OnceLock::new() }));
+    collection.events.push_back(Arc::new(Event { change, object, before }));
     while collection.events.len() > history {
         if let Some(forgotten) = collection.events.pop_front() {
             collection.floor = forgotten.object.revision;
@@ -351,6 +385,7 @@ impl Store {
             revision: FIRST_REVISION,
             history: history.max(1),
             collections: BTreeMap::new(),
+            fading: VecDeque::new(),
             random: seed,
         };
         Self { state: Mutex::new(state) }

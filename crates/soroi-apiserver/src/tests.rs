@@ -30,6 +30,7 @@ mod events;
 mod jobs;
 mod misc;
 mod pods;
+mod properties;
 mod speed;
 mod watching;
 

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::Shared;
-use crate::builtin::event;
 use crate::query::{ListOptions, Revision};
+use crate::read::Extent;
 use crate::resource::{Resource, View};
 use crate::select::Selection;
 use crate::status::ApiError;
-use crate::store::{Change, Event, State, Stored, encode, event_line};
+use crate::store::{Change, Event, State, Stored, event_line};
 
 /// How often a watcher that allows bookmarks is told the current revision; Kubernetes: a minute.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -37,12 +37,21 @@ struct Watcher {
     changes: watch::Receiver<u64>,
     /// Everything up to here has been shown.
     shown: u64,
-    /// Lines to send before anything else.
-    ready: VecDeque<Bytes>,
+    /// How much of each object it wants.
+    extent: Extent,
+    /// What to send before anything else.
+    ready: VecDeque<Ready>,
     bookmarks: bool,
     next_bookmark: Timestamp,
     end: Timestamp,
     ended: bool,
+}
+
+/// What a watcher is about to send.
+enum Ready {
+    Line(Bytes),
+    /// An object that is there already; its line is made when its turn comes.
+    Added(Arc<Stored>),
 }
 
 /// Starts a watch: its lines, from the revision that the options name.
@@ -64,6 +73,7 @@ pub(crate) fn start(
         selection,
         changes,
         shown: state.revision,
+        extent: options.extent,
         ready: VecDeque::new(),
         bookmarks: options.bookmarks,
         next_bookmark: later(BOOKMARK_EVERY),
@@ -89,10 +99,9 @@ impl Watcher {
     /// Shows every object that is there now, as if just added.
     fn snapshot(&mut self, state: &State, mark_end: bool) {
         let objects = crate::read::select(state, &self.resource, self.namespace.as_deref(), &self.selection);
-        let lines = objects.iter().map(|o| event_line(Change::Added, &self.shown_json(o)));
-        self.ready = lines.collect();
+        self.ready = objects.into_iter().map(Ready::Added).collect();
         if mark_end {
-            self.ready.push_back(bookmark(&self.resource, state.revision, true));
+            self.ready.push_back(Ready::Line(self.bookmark(state.revision, true)));
         }
     }
 
@@ -102,15 +111,17 @@ impl Watcher {
         let known = state.collection(&self.resource.slot).is_some_and(|c| c.since(from).is_some());
         if !known {
             let error = ApiError::expired(format!("too old resource version: {from} ({})", state.revision));
-            self.ready.push_back(error_line(&error));
+            self.ready.push_back(Ready::Line(error_line(&error)));
             self.ended = true;
         }
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Some(line);
+            match self.ready.pop_front() {
+                Some(Ready::Line(line)) => return Some(line),
+                Some(Ready::Added(stored)) => return Some(self.line_of(Change::Added, &stored)),
+                None => {}
             }
             if self.ended {
                 return None;
@@ -144,7 +155,7 @@ impl Watcher {
         for event in events {
             self.shown = event.object.revision;
             if let Some(line) = self.line(&event) {
-                self.ready.push_back(line);
+                self.ready.push_back(Ready::Line(line));
             }
         }
     }
@@ -157,8 +168,9 @@ impl Watcher {
         {
             return None;
         }
-        if self.selection.is_everything() && self.resource.view == View::Plain {
-            return Some(event.line().clone());
+        let as_stored = self.resource.view == View::Plain && self.extent == Extent::Whole;
+        if self.selection.is_everything() && as_stored {
+            return Some(event.object.line().clone());
         }
         let is = event.change != Change::Deleted && self.selection.matches(&event.object.value);
         let was = event.before.as_ref().is_some_and(|b| self.selection.matches(&b.value));
@@ -173,19 +185,26 @@ impl Watcher {
             let mut value = event.before.as_ref()?.value.clone();
             let revision = event.object.revision.to_string();
             crate::object::meta_mut(&mut value).insert("resourceVersion".into(), revision.into());
-            return Some(event_line(change, &encode(&crate::read::show(&self.resource, value))));
+            return Some(self.line_of(change, &Stored::unsaved(value)));
         }
-        if change == event.change && self.resource.view == View::Plain {
-            return Some(event.line().clone());
+        if change == event.change && as_stored {
+            return Some(event.object.line().clone());
         }
-        Some(event_line(change, &self.shown_json(&event.object)))
+        Some(self.line_of(change, &event.object))
     }
 
-    fn shown_json(&self, stored: &Stored) -> Bytes {
-        match self.resource.view {
-            View::Plain => stored.json().clone(),
-            View::NewEvent => encode(&event::to_new(stored.value.clone())),
+    fn line_of(&self, change: Change, stored: &Stored) -> Bytes {
+        event_line(change, |text| text.extend_from_slice(&self.extent.show(&self.resource, stored)))
+    }
+
+    /// A BOOKMARK event: the revision, and perhaps that the initial events are complete.
+    fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": revision.to_string() });
+        if initial_events_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
+        let (kind, version) = (&self.resource.kind, self.resource.api_version());
+        line("BOOKMARK", &json!({ "kind": kind, "apiVersion": version, "metadata": metadata }))
     }
 
     /// Waits for a change, the next bookmark or the end.
@@ -205,7 +224,7 @@ impl Watcher {
             let current = self.shared.store.lock().revision;
             let unchanged = !self.changes.has_changed().unwrap_or(true);
             self.shown = if unchanged { current.max(shown) } else { shown };
-            self.ready.push_back(bookmark(&self.resource, self.shown, false));
+            self.ready.push_back(Ready::Line(self.bookmark(self.shown, false)));
             let next = self.next_bookmark.saturating_add(BOOKMARK_EVERY);
             self.next_bookmark = next.unwrap_or(Timestamp::MAX);
         }
@@ -213,16 +232,6 @@ impl Watcher {
             self.ended = true;
         }
     }
-}
-
-/// A BOOKMARK event: the revision, and perhaps that the initial events are complete.
-fn bookmark(resource: &Resource, revision: u64, initial_events_end: bool) -> Bytes {
-    let mut metadata = json!({ "resourceVersion": revision.to_string() });
-    if initial_events_end {
-        metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-    }
-    let object = json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata });
-    line("BOOKMARK", &object)
 }
 
 fn error_line(error: &ApiError) -> Bytes {

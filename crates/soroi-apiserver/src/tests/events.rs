@@ -38,3 +38,30 @@ fn an_event_has_two_views() {
         "#]],
     );
 }
+
+#[test]
+fn events_fade_an_hour_after_their_last_change() {
+    check(
+        "
+        POST events {metadata: {name: a}, involvedObject: {namespace: default, name: p}, message: m}
+        POST events {metadata: {name: b}, involvedObject: {namespace: default, name: p}, message: m}
+        SLEEP 1800
+        PATCH:merge events/b {message: again}
+        SLEEP 1801
+        POST events {metadata: {name: c}, involvedObject: {namespace: default, name: p}, message: m}
+        GET events
+        ",
+        expect![[r#"
+            POST events {metadata: {name: a}, involvedObject: {namespace: default, name: p}, message: m}
+                201 Event a
+            POST events {metadata: {name: b}, involvedObject: {namespace: default, name: p}, message: m}
+                201 Event b
+            PATCH:merge events/b {message: again}
+                200 Event b
+            POST events {metadata: {name: c}, involvedObject: {namespace: default, name: p}, message: m}
+                201 Event c
+            GET events
+                200 EventList [b c]
+        "#]],
+    );
+}

@@ -11,15 +11,27 @@ use super::{World, full_path, run};
 use crate::Options;
 
 /// The lines of a watch, one JSON value each.
-struct Watch {
+pub(super) struct Watch {
     lines: std::pin::Pin<Box<dyn futures::Stream<Item = std::io::Result<String>>>>,
 }
 
 impl Watch {
-    async fn start(world: &World, path: &str) -> Self {
+    pub(super) async fn start(world: &World, path: &str) -> Self {
         let request = Request::get(full_path(path)).body(Vec::new()).unwrap();
         let reader = world.client.request_stream(request).await.unwrap();
         Self { lines: Box::pin(reader.lines()) }
+    }
+
+    /// The events that are there now, and whether the stream has ended.
+    pub(super) async fn events(&mut self, world: &World) -> (Vec<Value>, bool) {
+        let mut events = Vec::new();
+        loop {
+            match world.clock.timeout(Duration::from_millis(1), self.lines.next()).await {
+                Err(_) => return (events, false),
+                Ok(None) => return (events, true),
+                Ok(Some(line)) => events.push(serde_json::from_str(&line.unwrap()).unwrap()),
+            }
+        }
     }
 
     /// What is there now; nothing more comes within a second. Says so when the stream ends.
@@ -28,7 +40,7 @@ impl Watch {
         loop {
             match world.clock.timeout(Duration::from_secs(1), self.lines.next()).await {
                 Err(_) => return out,
-                Ok(None) => return out + "  END\n",
+                Ok(None) => return out + "< END\n",
                 Ok(Some(line)) => out.push_str(&show(&serde_json::from_str(&line.unwrap()).unwrap())),
             }
         }
@@ -39,13 +51,13 @@ fn show(event: &Value) -> String {
     let object = &event["object"];
     let word = event["type"].as_str().unwrap();
     if word == "ERROR" {
-        return format!("  ERROR {} {} {}\n", object["code"], object["reason"], object["message"]);
+        return format!("< ERROR {} {} {}\n", object["code"], object["reason"], object["message"]);
     }
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or("");
     let note = metadata["annotations"].as_object().map(|a| format!(" {}", Value::Object(a.clone())));
     format!(
-        "  {word} {} {name} {}{}\n",
+        "< {word} {} {name} {}{}\n",
         object["kind"],
         metadata["resourceVersion"],
         note.unwrap_or_default()
@@ -90,20 +102,20 @@ fn changes_are_seen_as_they_happen() {
             POST configmaps {metadata: {name: a}}
                 201 ConfigMap a
             WATCH configmaps?watch=true
-              ADDED "ConfigMap" a "8"
+            < ADDED "ConfigMap" a "8"
             POST configmaps {metadata: {name: b}}
                 201 ConfigMap b
-              ADDED "ConfigMap" b "9"
+            < ADDED "ConfigMap" b "9"
             PATCH:merge configmaps/a {data: {k: v}}
                 200 ConfigMap a
-              MODIFIED "ConfigMap" a "10"
+            < MODIFIED "ConfigMap" a "10"
             PATCH:merge configmaps/a {data: {k: v}}
                 200 ConfigMap a
             POST /api/v1/namespaces/kube-system/configmaps {metadata: {name: elsewhere}}
                 201 ConfigMap elsewhere
             DELETE configmaps/a
                 200 Success
-              DELETED "ConfigMap" a "12"
+            < DELETED "ConfigMap" a "12"
         "#]],
     );
 }
@@ -127,8 +139,8 @@ fn a_watch_goes_on_where_another_ended() {
             DELETE configmaps/a
                 200 Success
             WATCH configmaps?watch=true&resourceVersion=8
-              ADDED "ConfigMap" b "9"
-              DELETED "ConfigMap" a "10"
+            < ADDED "ConfigMap" b "9"
+            < DELETED "ConfigMap" a "10"
         "#]],
     );
 }
@@ -158,8 +170,8 @@ fn too_old_a_revision_is_expired() {
             GET configmaps?limit=1&continue=380a64656661756c740a61
                 410 Expired The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.
             WATCH configmaps?watch=true&resourceVersion=8
-              ERROR 410 "Expired" "too old resource version: 8 (11)"
-              END
+            < ERROR 410 "Expired" "too old resource version: 8 (11)"
+            < END
         "#]],
     );
 }
@@ -175,8 +187,8 @@ fn a_watcher_that_lags_is_ended() {
         }
         seen.push_str(&watch.read(&world).await);
         expect![[r#"
-              ADDED "ConfigMap" a "8"
-              END
+            < ADDED "ConfigMap" a "8"
+            < END
         "#]]
         .assert_eq(&seen);
     });
@@ -198,12 +210,12 @@ fn a_streaming_list_says_when_it_is_complete() {
             POST configmaps {metadata: {name: a}}
                 201 ConfigMap a
             WATCH configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true
-              ADDED "ConfigMap" a "9"
-              ADDED "ConfigMap" b "8"
-              BOOKMARK "ConfigMap"  "9" {"k8s.io/initial-events-end":"true"}
+            < ADDED "ConfigMap" a "9"
+            < ADDED "ConfigMap" b "8"
+            < BOOKMARK "ConfigMap"  "9" {"k8s.io/initial-events-end":"true"}
             DELETE configmaps/a
                 200 Success
-              DELETED "ConfigMap" a "10"
+            < DELETED "ConfigMap" a "10"
         "#]],
     );
 }
@@ -225,21 +237,21 @@ fn objects_enter_and_leave_a_selection() {
             POST configmaps {metadata: {name: a, labels: {t: x}}}
                 201 ConfigMap a
             WATCH configmaps?watch=true&labelSelector=t%3Dx
-              ADDED "ConfigMap" a "8"
+            < ADDED "ConfigMap" a "8"
             PATCH:merge configmaps/a {data: {k: v}}
                 200 ConfigMap a
-              MODIFIED "ConfigMap" a "9"
+            < MODIFIED "ConfigMap" a "9"
             PATCH:merge configmaps/a {metadata: {labels: {t: z}}}
                 200 ConfigMap a
-              DELETED "ConfigMap" a "10"
+            < DELETED "ConfigMap" a "10"
             PATCH:merge configmaps/a {data: {k: w}}
                 200 ConfigMap a
             PATCH:merge configmaps/a {metadata: {labels: {t: x}}}
                 200 ConfigMap a
-              ADDED "ConfigMap" a "12"
+            < ADDED "ConfigMap" a "12"
             DELETE configmaps/a
                 200 Success
-              DELETED "ConfigMap" a "13"
+            < DELETED "ConfigMap" a "13"
         "#]],
     );
 }
@@ -259,9 +271,9 @@ fn bookmarks_come_each_minute_and_at_the_end() {
             WATCH configmaps?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=90
             POST pods {metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}
                 201 Pod p
-              BOOKMARK "ConfigMap"  "8"
-              BOOKMARK "ConfigMap"  "8"
-              END
+            < BOOKMARK "ConfigMap"  "8"
+            < BOOKMARK "ConfigMap"  "8"
+            < END
         "#]],
     );
 }
@@ -282,10 +294,10 @@ fn one_object_and_one_node_can_be_watched() {
             WATCH /api/v1/pods?watch=true&fieldSelector=spec.nodeName%3Dn1
             POST pods/p/binding {metadata: {name: p}, target: {name: n1}}
                 201 Success
-              ADDED "Pod" p "9"
+            < ADDED "Pod" p "9"
             DELETE pods/p?gracePeriodSeconds=0
                 200 Pod p
-              DELETED "Pod" p "10"
+            < DELETED "Pod" p "10"
         "#]],
     );
     watched(
@@ -299,7 +311,7 @@ fn one_object_and_one_node_can_be_watched() {
             WATCH configmaps/a?watch=true
             POST configmaps {metadata: {name: a}}
                 201 ConfigMap a
-              ADDED "ConfigMap" a "9"
+            < ADDED "ConfigMap" a "9"
         "#]],
     );
 }
@@ -315,13 +327,13 @@ fn events_are_watched_in_either_view() {
             POST events {metadata: {name: a}, involvedObject: {namespace: default, name: p}, message: m}
                 201 Event a
             WATCH /apis/events.k8s.io/v1/namespaces/default/events?watch=true
-              ADDED "Event" a "8"
+            < ADDED "Event" a "8"
             PATCH:merge events/a {message: new}
                 200 Event a
-              MODIFIED "Event" a "9"
+            < MODIFIED "Event" a "9"
             DELETE events/a
                 200 Success
-              DELETED "Event" a "10"
+            < DELETED "Event" a "10"
         "#]],
     );
 }
@@ -338,11 +350,11 @@ fn a_watch_ends_with_its_kind() {
             POST queues {metadata: {name: a}}
                 201 Queue a
             WATCH queues?watch=true
-              ADDED "Queue" a "9"
+            < ADDED "Queue" a "9"
             DELETE customresourcedefinitions/queues.example.com
                 200 Success
-              DELETED "Queue" a "11"
-              END
+            < DELETED "Queue" a "11"
+            < END
         "#]],
     );
 }
@@ -367,6 +379,20 @@ fn wrong_watches_are_refused() {
                 400 BadRequest "a" is not a known field selector: only "metadata.name", "metadata.namespace"
         "#]],
     );
+}
+
+#[test]
+fn metadata_alone_can_be_read() {
+    run(Options::default(), async |world| {
+        world.tell("POST configmaps {metadata: {name: a}, data: {k: v}}").await;
+        let maps: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+        let listed = maps.list_metadata(&Default::default()).await.unwrap();
+        assert_eq!(listed.items[0].metadata.name.as_deref(), Some("a"));
+        let one = maps.get_metadata("a").await.unwrap();
+        assert_eq!(one.types.unwrap().kind, "PartialObjectMetadata");
+        let mut stream = maps.watch_metadata(&WatchParams::default(), "0").await.unwrap().boxed();
+        assert!(matches!(stream.next().await.unwrap().unwrap(), WatchEvent::Added(_)));
+    });
 }
 
 #[test]
