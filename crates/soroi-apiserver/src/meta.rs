@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::object;
-use crate::select::is_qualified_part;
+use crate::select::{LABEL_VALUE, NAME_PART, is_qualified_part};
 use crate::status::FieldError;
 
 /// Which names a kind allows.
@@ -25,8 +25,6 @@ pub(crate) enum NameRule {
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SERVICE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Is it an RFC 1123 label?
 pub(crate) fn is_label(text: &str) -> bool {
@@ -171,7 +169,7 @@ fn qualified_name_errors(text: &str, field: &str) -> Vec<FieldError> {
         errors.push(FieldError::invalid(field, text, "name part must be no more than 63 bytes"));
     }
     if !is_qualified_part(name) && name.len() <= 63 {
-        errors.push(FieldError::invalid(field, text, QUALIFIED));
+        errors.push(FieldError::invalid(field, text, NAME_PART));
     }
     errors
 }

@@ -6,7 +6,7 @@ mod field;
 mod label;
 
 pub(crate) use field::FieldSelector;
-pub(crate) use label::{LabelSelector, is_qualified_part};
+pub(crate) use label::{LABEL_VALUE, LabelSelector, NAME_PART, is_qualified_part};
 
 use serde_json::Value;
 

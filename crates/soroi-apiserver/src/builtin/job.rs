@@ -111,8 +111,7 @@ fn check_mode(spec: &Value, errors: &mut Vec<FieldError>) {
             "requires indexed completion mode",
         ));
     }
-    if let Some(most) = object::at(spec, &["maxFailedIndexes"]).filter(|_| per_index.is_none()) {
-        let _ = most;
+    if per_index.is_none() && object::at(spec, &["maxFailedIndexes"]).is_some() {
         errors.push(FieldError::required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"));
     }
     let policy = object::text(spec, &["podReplacementPolicy"]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::path::Path;
-use super::{Additional, NodeIx, Schema, compile_builtin};
+use super::{Additional, Node, NodeIx, Schema, compile_builtin};
 
 /// The schema of `metadata`, which custom kinds share with built-in ones.
 fn object_meta() -> &'static Schema {
@@ -15,6 +15,13 @@ fn object_meta() -> &'static Schema {
         let schema = schemars::schema_for!(ObjectMeta);
         Arc::new(compile_builtin(schema.as_value()))
     })
+}
+
+impl Node {
+    /// Is a null here taken away? One that has a default is replaced by it later.
+    fn drops_null(&self) -> bool {
+        !self.nullable && self.default.is_none()
+    }
 }
 
 impl Schema {
@@ -41,15 +48,15 @@ impl Schema {
                         meta.read_typed(meta.root, inner, &path.field(name), "ObjectMeta", unknown)?;
                         continue;
                     }
-                    if let Some(property) = node.properties.get(name) {
-                        let embedded = self.nodes[*property].embedded;
-                        self.prune(*property, inner, &path.field(name), embedded, unknown)?;
-                        continue;
-                    }
-                    match node.additional {
-                        Additional::Schema(additional) => {
-                            let embedded = self.nodes[additional].embedded;
-                            self.prune(additional, inner, &path.key(name), embedded, unknown)?;
+                    let known = node.properties.get(name).copied();
+                    match known.map_or(node.additional, Additional::Schema) {
+                        // A null where none is allowed counts as nothing.
+                        Additional::Schema(ix) if inner.is_null() && self.nodes[ix].drops_null() => {
+                            gone.push(name.clone());
+                        }
+                        Additional::Schema(ix) => {
+                            let place = if known.is_some() { path.field(name) } else { path.key(name) };
+                            self.prune(ix, inner, &place, self.nodes[ix].embedded, unknown)?;
                         }
                         Additional::Anything => {}
                         Additional::Nothing if node.preserve_unknown => {}

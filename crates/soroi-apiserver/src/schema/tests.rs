@@ -94,7 +94,8 @@ fn custom_objects_are_held_against_their_schema() {
             json!({"spec": {"queue": "a", "policy": "C"}}),
             &[r#"spec.policy: Unsupported value: "C": supported values: "A", "B""#, BLOCKED],
         ),
-        (json!({"spec": {"queue": "a", "policy": null}}), &[]),
+        (json!({"spec": {"queue": "a", "policy": null, "max": null}}), &[]),
+        (json!({"spec": {"queue": null}}), &["spec.queue: Required value", BLOCKED]),
         (json!({"spec": {"queue": "a", "amount": "1Gi", "free": {"any": [1]}}}), &[]),
         (
             json!({"spec": {"queue": "a", "amount": true}}),

@@ -111,7 +111,6 @@ fn default_text(object: &Value, path: &[String]) -> String {
     match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["spec", "unschedulable" | "hostNetwork"] => "false".to_owned(),
         ["status", "successful"] => object::number(object, &["status", "succeeded"]).unwrap_or(0).to_string(),
-        ["source"] => String::new(),
         _ => String::new(),
     }
 }

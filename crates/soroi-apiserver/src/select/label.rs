@@ -203,12 +203,14 @@ fn one_value_or_empty(tokens: &mut Tokens<'_>) -> Result<String, String> {
     if tokens.peek() == Token::Close { Ok(String::new()) } else { one_value(tokens) }
 }
 
-const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// What Kubernetes says of a malformed name.
+pub(crate) const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+/// What Kubernetes says of a malformed label value.
+pub(crate) const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 fn check_key(key: &str) -> Result<(), String> {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    if is_qualified_part(name) { Ok(()) } else { Err(format!("key: Invalid value: {key:?}: {NAME}")) }
+    if is_qualified_part(name) { Ok(()) } else { Err(format!("key: Invalid value: {key:?}: {NAME_PART}")) }
 }
 
 fn check_value(value: &str) -> Result<(), String> {

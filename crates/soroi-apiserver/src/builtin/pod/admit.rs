@@ -163,11 +163,8 @@ pub(crate) fn tolerations(pod: &mut Value) {
     const SECS: i64 = 300;
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = object::list(pod, &["spec", "tolerations"]).iter().any(|t| {
-            matches!(
-                object::text(t, &["key"]),
-                "" | "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable"
-            ) && (object::text(t, &["key"]).is_empty() || object::text(t, &["key"]) == key)
-                && matches!(object::text(t, &["effect"]), "" | "NoExecute")
+            let (its_key, effect) = (object::text(t, &["key"]), object::text(t, &["effect"]));
+            (its_key.is_empty() || its_key == key) && matches!(effect, "" | "NoExecute")
         });
         if tolerated {
             continue;
