@@ -9,6 +9,7 @@
 //! bounded time and says when it has not proved its "no".
 
 mod bundle;
+mod closer;
 mod fewer;
 mod model;
 mod part;

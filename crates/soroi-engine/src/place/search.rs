@@ -7,6 +7,7 @@
 
 use super::Taken;
 use super::bundle::{Bundle, Merged, bundles};
+use super::closer::closer;
 use super::fewer::fewer;
 use super::model::{Model, Verdict};
 use super::part::{Part, Region, Wish, room};
@@ -90,6 +91,17 @@ fn whole_of_some(
     if !alone.is_empty() {
         return Err(alone);
     }
+    let found = together(cluster, parts, bundles, work)?;
+    Ok(closer(cluster, parts, bundles, found, work))
+}
+
+/// Places parts that all fit alone.
+pub(super) fn together(
+    cluster: &mut Cluster,
+    parts: &[Part],
+    bundles: &[Bundle],
+    work: &mut u64,
+) -> Result<Vec<Taken>, Problems> {
     let stuck = match one_by_one(cluster, parts, bundles) {
         Ok(taken) => return Ok(taken),
         Err(stuck) => stuck,

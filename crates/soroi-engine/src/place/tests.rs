@@ -162,6 +162,29 @@ fn a_preferred_domain_falls_back_narrowly() {
     );
 }
 
+/// What competes for the same nodes gives way to a preference if it can do elsewhere as well.
+#[test]
+fn a_preferred_domain_is_found_among_competitors() {
+    check(
+        "
+        topology t block rack
+        node a gpu=1 cpu=4 pods=2 block=b0 rack=r1
+        node b gpu=1 cpu=2 pods=1 block=b0 rack=r0
+        node c gpu=2 cpu=4 pods=2 block=b0 rack=r1
+        node d gpu=1 cpu=1 pods=1 block=b0 rack=r0
+        node e gpu=1 cpu=1 pods=1 block=b0 rack=r0
+        node f gpu=1 cpu=2 pods=1 block=b0 rack=r0
+        use a gpu=1
+        pods m0 3 gpu=1
+        pods m1 2 cpu=2 topology=t preferred=rack
+    ",
+        expect![[r#"
+            m0  c×2 d×1
+            m1  b×1 f×1
+        "#]],
+    );
+}
+
 #[test]
 fn domains_are_whole_paths_not_prefixes_of_names() {
     // Case 36: block and host name coincide, rack-1 is a prefix of rack-10.
@@ -425,7 +448,7 @@ fn tight_packings_are_found() {
         five  5 of 10 fit; 10 nodes, 5 short of gpu
     "#]],
     );
-    // 5+3 on one node, 4+4 on the other: the largest first takes both nodes for the fives.
+    // Two of the amounts decide: 5+3 on one node, 4+4 on the other.
     check(
         "
         node a gpu=9 cpu=9

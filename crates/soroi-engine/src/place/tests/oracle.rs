@@ -281,6 +281,25 @@ proptest! {
     }
 
     #[test]
+    fn what_can_be_in_its_preferred_domain_is(case in cases(3)) {
+        let mut board = case.board();
+        let is_preferred = |pod_set: &PodSetRequest| matches!(pod_set.request, TopologyRequest::Preferred(_));
+        let pod_sets = &mut board.request.pod_sets;
+        // The first one that prefers a rack has the first choice.
+        let Some(first) = pod_sets.iter().position(is_preferred) else { return Ok(()) };
+        let placement = board.place();
+        let mut strict = Oracle::new(&case);
+        strict.pod_sets[first].request = TopologyRequest::Required("rack".into());
+        if strict.fits() {
+            let Ok(placement) = placement else {
+                return Err(TestCaseError::fail(format!("not placed:\n{}", case.text())));
+            };
+            let domains = placement.pod_sets[first].topology.as_ref().map_or(0, |places| places.domains.len());
+            prop_assert!(domains <= 1, "{domains} racks: {placement:?}\n{}", case.text());
+        }
+    }
+
+    #[test]
     fn as_many_as_fit_but_not_fewer_than_the_minimum(case in cases(3), min in 1..8u32) {
         let mut board = case.board();
         let asked: u32 = board.request.pod_sets.iter().map(|pod_set| pod_set.count).sum();
