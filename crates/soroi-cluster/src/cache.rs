@@ -74,10 +74,6 @@ impl<T: Seen> Cache<T> {
         self.all.values()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
     /// Takes in news from the watch; what came of it.
     pub(crate) fn apply(&mut self, change: Change<Arc<T>>) -> Vec<Turn<T>> {
         match change {

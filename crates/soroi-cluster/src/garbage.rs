@@ -242,7 +242,9 @@ impl Collector {
         } else if solid == 0 && !item.meta.owners.is_empty() {
             let policy = if item.meta.has_finalizer(ORPHAN) {
                 "Orphan"
-            } else if item.meta.has_finalizer(FOREGROUND) || (waiting > 0 && self.graph.has_dependents(uid)) {
+            } else if item.meta.has_finalizer(FOREGROUND)
+                || (waiting > 0 && self.graph.dependents(&item).next().is_some())
+            {
                 "Foreground"
             } else {
                 "Background"
@@ -283,7 +285,7 @@ impl Collector {
     }
 
     fn set_dependents_free(&mut self, item: &Item) {
-        let dependents = self.graph.dependents(&item.meta.uid);
+        let dependents: Vec<Arc<Item>> = self.graph.dependents(item).cloned().collect();
         if dependents.is_empty() {
             let meta = item.meta.clone();
             self.write(item, |path| Request::without_finalizer(path, &meta, ORPHAN));
@@ -299,17 +301,11 @@ impl Collector {
     }
 
     fn wait_for_dependents(&mut self, item: &Item) {
-        let dependents = self.graph.dependents(&item.meta.uid);
-        let blocking = |dependent: &&Arc<Item>| {
+        // They were looked at when their owner began to wait; each that goes wakes it up again.
+        let blocked = self.graph.dependents(item).any(|dependent| {
             let mut owners = dependent.meta.owners.iter();
             owners.any(|owner| owner.uid == item.meta.uid && owner.block_owner_deletion == Some(true))
-        };
-        let now = self.clock.now();
-        let mut blocked = false;
-        for dependent in dependents.iter().filter(blocking) {
-            blocked = true;
-            self.due.add(dependent.meta.uid.clone(), now);
-        }
+        });
         if !blocked {
             let meta = item.meta.clone();
             self.write(item, |path| Request::without_finalizer(path, &meta, FOREGROUND));

@@ -31,6 +31,7 @@ use crate::cache::{Cache, Key, Turn};
 use crate::due::{Due, after, wait_until};
 use crate::events::{About, Level, Recorder};
 use crate::feed::News;
+use crate::groups::Groups;
 use crate::options::Options;
 use crate::seen::Pod;
 use crate::write::{Api, Flight, Outcome, Request};
@@ -72,7 +73,7 @@ struct Jobs {
     /// The Job with that uid.
     by_uid: BTreeMap<String, Key>,
     /// The pods whose controller has that uid.
-    owned: BTreeMap<String, BTreeSet<Key>>,
+    owned: Groups<String, Key>,
     /// Uids of pods whose deletion was asked for and not seen yet.
     doomed: BTreeSet<String>,
     records: BTreeMap<Key, Record>,
@@ -105,7 +106,7 @@ pub(crate) async fn run(
         jobs: Cache::default(),
         pods: Cache::default(),
         by_uid: BTreeMap::new(),
-        owned: BTreeMap::new(),
+        owned: Groups::default(),
         doomed: BTreeSet::new(),
         records: BTreeMap::new(),
         failures: BTreeMap::new(),
@@ -200,15 +201,8 @@ impl Jobs {
         };
         let (old, new) = (turn.old.as_ref(), turn.new.as_ref());
         let (old_owner, new_owner) = (old.and_then(owner), new.and_then(owner));
-        if old_owner != new_owner {
-            if let Some(uid) = &old_owner {
-                if let Some(keys) = self.owned.get_mut(uid) {
-                    keys.remove(&turn.key);
-                    if keys.is_empty() {
-                        self.owned.remove(uid);
-                    }
-                }
-            }
+        if let Some(uid) = old_owner.as_ref().filter(|uid| new_owner.as_ref() != Some(uid)) {
+            self.owned.remove(uid, &turn.key);
         }
         if let Some(old) = old.filter(|old| new.is_none_or(|new| new.meta.uid != old.meta.uid)) {
             self.doomed.remove(&old.meta.uid);
@@ -218,7 +212,7 @@ impl Jobs {
                 self.doomed.remove(&new.meta.uid);
             }
             if let Some(uid) = &new_owner {
-                self.owned.entry(uid.clone()).or_default().insert(turn.key.clone());
+                self.owned.add(uid, turn.key.clone());
             }
             if decide::tracked(new) {
                 self.due.add(Look::Orphan(turn.key.clone()), now);
@@ -232,8 +226,8 @@ impl Jobs {
     }
 
     /// The pods of a Job that is finished or gone must not wait to be counted.
-    fn check_orphans(&mut self, uid: &str, now: Timestamp) {
-        for key in self.owned.get(uid).into_iter().flatten() {
+    fn check_orphans(&mut self, uid: &String, now: Timestamp) {
+        for key in self.owned.of(uid) {
             self.due.add(Look::Orphan(key.clone()), now);
         }
     }
@@ -248,7 +242,7 @@ impl Jobs {
             self.tell(&job, Level::Warning, "UnknownCompletionMode", message);
             return;
         }
-        let keys = self.owned.get(&job.meta.uid).into_iter().flatten();
+        let keys = self.owned.of(&job.meta.uid);
         let pods = keys.filter_map(|key| self.pods.get(key)).map(|pod| {
             // What we have deleted is on its way out, even if the watch has not told of it yet.
             if pod.meta.deleting.is_none() && self.doomed.contains(&pod.meta.uid) {

@@ -20,6 +20,7 @@ mod due;
 mod events;
 mod feed;
 mod garbage;
+mod groups;
 mod job;
 mod kubelet;
 mod lifecycle;
@@ -90,13 +91,15 @@ pub async fn run(client: kube::Client, clock: Clock, options: Options) {
     }
     // No part ends by itself, so the first end is a bug in one: let whoever runs us see it.
     while let Some(ended) = parts.join_next().await {
-        if let Err(error) = ended {
-            if error.is_panic() {
-                std::panic::resume_unwind(error.into_panic());
-            }
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
         }
     }
 }
 
 #[cfg(test)]
 mod story;
+#[cfg(test)]
+mod tests;

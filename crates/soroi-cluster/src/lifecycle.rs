@@ -26,6 +26,7 @@ use crate::cache::{Cache, Key, Seen, Turn};
 use crate::due::{Due, after, wait_until};
 use crate::events::{About, Level, Recorder};
 use crate::feed::News;
+use crate::groups::Groups;
 use crate::options::Options;
 use crate::seen::{self, Meta, Node, Pod};
 use crate::write::{Api, Flight, Outcome, Request};
@@ -97,7 +98,7 @@ struct Lifecycle {
     leases: Cache<Lease>,
     pods: Cache<Pod>,
     health: BTreeMap<String, Health>,
-    bound: BTreeMap<String, BTreeSet<Key>>,
+    bound: Groups<String, Key>,
     /// Since when a node that has pods has not existed.
     missing: BTreeMap<String, Timestamp>,
     /// Since when a pod has had to tolerate a taint, for tolerations that end.
@@ -132,7 +133,7 @@ pub(crate) async fn run(
         leases: Cache::default(),
         pods: Cache::default(),
         health: BTreeMap::new(),
-        bound: BTreeMap::new(),
+        bound: Groups::default(),
         missing: BTreeMap::new(),
         tolerating: BTreeMap::new(),
         unready: BTreeSet::new(),
@@ -215,7 +216,7 @@ impl Lifecycle {
         // What its pods have to put up with has changed only if the taints have.
         let taints = |node: Option<&Arc<Node>>| node.map(|node| node.taints.clone());
         if taints(turn.old.as_ref()) != taints(turn.new.as_ref()) || turn.new.is_none() {
-            for key in self.bound.get(name).into_iter().flatten() {
+            for key in self.bound.of(name) {
                 self.due.add(Look::Pod(key.clone()), now);
             }
         }
@@ -236,16 +237,10 @@ impl Lifecycle {
 
     fn pod_turned(&mut self, turn: &Turn<Pod>) {
         let (old, new) = (turn.old.as_ref(), turn.new.as_ref());
-        if let Some(node) = old.and_then(|old| old.node.as_ref()) {
-            if new.is_none_or(|new| new.node.as_ref() != Some(node)) {
-                if let Some(keys) = self.bound.get_mut(node) {
-                    keys.remove(&turn.key);
-                    if keys.is_empty() {
-                        self.bound.remove(node);
-                        self.missing.remove(node);
-                    }
-                }
-            }
+        let left = old.and_then(|old| old.node.as_ref());
+        let left = left.filter(|node| new.is_none_or(|new| new.node.as_ref() != Some(node)));
+        if let Some(node) = left.filter(|node| self.bound.remove(node, &turn.key)) {
+            self.missing.remove(node);
         }
         if let Some(old) = old.filter(|old| new.is_none_or(|new| new.meta.uid != old.meta.uid)) {
             self.tolerating.remove(&turn.key);
@@ -254,7 +249,7 @@ impl Lifecycle {
         }
         let Some(new) = new else { return };
         if let Some(node) = &new.node {
-            self.bound.entry(node.clone()).or_default().insert(turn.key.clone());
+            self.bound.add(node, turn.key.clone());
         }
         self.due.add(Look::Pod(turn.key.clone()), self.clock.now());
     }
@@ -291,7 +286,7 @@ impl Lifecycle {
             let message = format!("Node {} status is now: NodeNotReady", node.name());
             self.tell(&About::node(&node.meta), Level::Normal, "NodeNotReady", &message, now);
         }
-        for key in self.bound.get(node.name()).into_iter().flatten() {
+        for key in self.bound.of(&node.meta.key.name) {
             if lost {
                 self.unready.insert(key.clone());
                 self.due.add(Look::Pod(key.clone()), now);

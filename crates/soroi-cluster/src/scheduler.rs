@@ -70,6 +70,8 @@ struct Scheduler {
     waiting: BTreeMap<Key, Waiting>,
     active: BTreeSet<(Reverse<i32>, u64, Key)>,
     due: Due<Key>,
+    /// Bindings of which nobody knows whether they were made: to be sent again, to the same node.
+    unsure: Due<Key>,
     arrivals: u64,
     /// Something has happened that could help pods that found no node.
     stirred: bool,
@@ -91,6 +93,7 @@ pub(crate) async fn run(api: Api, clock: Clock, mut pods: News<Pod>, mut nodes: 
         waiting: BTreeMap::new(),
         active: BTreeSet::new(),
         due: Due::default(),
+        unsure: Due::default(),
         arrivals: 0,
         stirred: false,
         refusals: BTreeMap::new(),
@@ -124,7 +127,8 @@ impl Scheduler {
     }
 
     fn wake(&self) -> Option<Timestamp> {
-        if self.ready() && self.flight.has_room() { self.due.next() } else { None }
+        let due = self.due.next().into_iter().chain(self.unsure.next()).min();
+        due.filter(|_| self.ready() && self.flight.has_room())
     }
 
     fn work(&mut self) {
@@ -148,6 +152,12 @@ impl Scheduler {
             }
         }
         while self.flight.has_room() {
+            if let Some(key) = self.unsure.pop(now) {
+                if let (Some(pod), Some((uid, node))) = (self.pods.get(&key), self.assumed.get(&key)) {
+                    self.flight.push(For::Bind(key, uid.clone()), binding(pod, node));
+                }
+                continue;
+            }
             let Some((_, _, key)) = self.active.pop_first() else { return };
             self.try_to_place(&key, now);
         }
@@ -281,13 +291,7 @@ impl Scheduler {
     }
 
     fn bind(&mut self, pod: &Arc<Pod>, node: String) {
-        let Key { namespace, name } = &pod.meta.key;
-        let binding = json!({
-            "apiVersion": "v1", "kind": "Binding",
-            "metadata": { "namespace": namespace, "name": name, "uid": pod.meta.uid },
-            "target": { "apiVersion": "v1", "kind": "Node", "name": node },
-        });
-        let request = Request::post(format!("{}/binding", pod.path()), binding);
+        let request = binding(pod, &node);
         self.assumed.insert(pod.meta.key.clone(), (pod.meta.uid.clone(), node));
         self.charge(&pod.meta.key, Some(pod));
         self.flight.push(For::Bind(pod.meta.key.clone(), pod.meta.uid.clone()), request);
@@ -332,6 +336,11 @@ impl Scheduler {
         if self.assumed.get(key).is_none_or(|(assumed, _)| assumed != uid) {
             return;
         }
+        if let Outcome::Lost(_) = outcome {
+            // The place must not be given away: the binding may have been made.
+            self.unsure.add(key.clone(), after(now, BACKOFF));
+            return;
+        }
         self.assumed.remove(key);
         self.charge(key, pod.as_ref());
         let attempts = self.waiting.get(key).map_or(1, |waiting| waiting.attempts);
@@ -340,6 +349,16 @@ impl Scheduler {
             self.enqueue(&pod, attempts, after(now, backoff(attempts)));
         }
     }
+}
+
+fn binding(pod: &Pod, node: &str) -> Request {
+    let Key { namespace, name } = &pod.meta.key;
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": { "namespace": namespace, "name": name, "uid": pod.meta.uid },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+    });
+    Request::post(format!("{}/binding", pod.path()), binding)
 }
 
 fn backoff(attempts: u32) -> Duration {

@@ -1,7 +1,6 @@
 //! Stories for tests: a whole cluster under simulated time, told step by step and drawn as text.
 
 use std::fmt::Write as _;
-use std::future::Future;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,7 +13,6 @@ use crate::{Options, Parts};
 
 /// A running cluster.
 pub(crate) struct Story {
-    pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     api: Api,
 }
@@ -32,16 +30,29 @@ pub(crate) fn tell_with<F>(options: Options, story: impl FnOnce(Story) -> F) -> 
 where
     F: Future<Output = String>,
 {
+    tell_to(options, |server, _| kube::Client::new(server.service(), "default"), story)
+}
+
+/// Runs a story on a cluster that reaches its API server in a special way.
+pub(crate) fn tell_to<F>(
+    options: Options,
+    connect: impl FnOnce(&ApiServer, Clock) -> kube::Client,
+    story: impl FnOnce(Story) -> F,
+) -> String
+where
+    F: Future<Output = String>,
+{
     let runtime = soroi_clock::simulated_runtime().unwrap();
     runtime.block_on(async {
         let clock = Clock::simulated(Timestamp::from_second(1_700_000_000).unwrap());
-        let server = ApiServer::new(clock.clone(), soroi_apiserver::Options::default());
-        let client = kube::Client::new(server.service(), "default");
-        let api = Api::new(client.clone(), clock.clone());
-        let cluster = crate::run(client.clone(), clock.clone(), options);
+        let server_options =
+            soroi_apiserver::Options { seed: options.seed, ..soroi_apiserver::Options::default() };
+        let server = ApiServer::new(clock.clone(), server_options);
+        let api = Api::new(kube::Client::new(server.service(), "default"), clock.clone());
+        let cluster = crate::run(connect(&server, clock.clone()), clock.clone(), options);
         tokio::select! {
             biased;
-            told = story(Story { client, clock, api }) => told,
+            told = story(Story { clock, api }) => told,
             () = cluster => String::from("the cluster has ended"),
         }
     })

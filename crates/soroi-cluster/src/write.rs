@@ -38,11 +38,6 @@ impl Request {
         Self { method: Method::POST, path: path.into(), content_type: "application/json", body: object }
     }
 
-    /// Replaces an object or a subresource.
-    pub(crate) fn put(path: impl Into<String>, object: Value) -> Self {
-        Self { method: Method::PUT, path: path.into(), content_type: "application/json", body: object }
-    }
-
     /// Changes an object by a JSON merge patch (RFC 7386).
     pub(crate) fn merge(path: impl Into<String>, patch: Value) -> Self {
         let content_type = "application/merge-patch+json";

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use soroi_watch::Change;
 
 use crate::cache::Key;
+use crate::groups::Groups;
 use crate::seen::Meta;
 
 /// The metadata of one object, without labels and annotations, which say nothing about owners.
@@ -37,7 +38,7 @@ impl From<Wire> for Item {
 pub(crate) struct Graph {
     items: BTreeMap<String, Arc<Item>>,
     places: BTreeMap<(usize, Key), String>,
-    dependents: BTreeMap<String, BTreeSet<String>>,
+    dependents: Groups<String, String>,
 }
 
 impl Graph {
@@ -45,13 +46,8 @@ impl Graph {
         self.items.get(uid)
     }
 
-    pub(crate) fn has_dependents(&self, uid: &str) -> bool {
-        self.dependents.contains_key(uid)
-    }
-
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Arc<Item>> {
-        let uids = self.dependents.get(uid).into_iter().flatten();
-        uids.filter_map(|uid| self.items.get(uid)).cloned().collect()
+    pub(crate) fn dependents(&self, owner: &Item) -> impl Iterator<Item = &Arc<Item>> {
+        self.dependents.of(&owner.meta.uid).filter_map(|uid| self.items.get(uid))
     }
 
     /// Takes in news of one type; the objects that have to be looked at because of it.
@@ -92,10 +88,10 @@ impl Graph {
             |item: &Item| item.meta.owners.iter().map(|owner| owner.uid.clone()).collect::<BTreeSet<_>>();
         let (before, now) = (old.as_deref().map(owners).unwrap_or_default(), owners(&item));
         for owner in before.difference(&now) {
-            self.unhang(owner, &uid);
+            self.dependents.remove(owner, &uid);
         }
         for owner in now.difference(&before) {
-            self.dependents.entry(owner.clone()).or_default().insert(uid.clone());
+            self.dependents.add(owner, uid.clone());
         }
         self.places.insert(place, uid.clone());
         // Owners that are on their way out may have waited for this.
@@ -103,7 +99,7 @@ impl Graph {
             |owner: &&String| self.items.get(*owner).is_some_and(|owner| owner.meta.deleting.is_some());
         touched.extend(before.union(&now).filter(leaving).cloned());
         if item.meta.deleting.is_some() && old.is_none_or(|old| old.meta.deleting.is_none()) {
-            touched.extend(self.dependents.get(&uid).into_iter().flatten().cloned());
+            touched.extend(self.dependents.of(&uid).cloned());
         }
         if item.meta.deleting.is_some() || !now.is_empty() {
             touched.insert(uid);
@@ -114,20 +110,11 @@ impl Graph {
         let Some(uid) = self.places.remove(&(resource, key.clone())) else { return };
         if let Some(item) = self.items.remove(&uid) {
             for owner in &item.meta.owners {
-                self.unhang(&owner.uid, &uid);
+                self.dependents.remove(&owner.uid, &uid);
                 touched.insert(owner.uid.clone());
             }
         }
-        touched.extend(self.dependents.get(&uid).into_iter().flatten().cloned());
+        touched.extend(self.dependents.of(&uid).cloned());
         touched.insert(uid);
-    }
-
-    fn unhang(&mut self, owner: &str, uid: &str) {
-        if let Some(dependents) = self.dependents.get_mut(owner) {
-            dependents.remove(uid);
-            if dependents.is_empty() {
-                self.dependents.remove(owner);
-            }
-        }
     }
 }

@@ -386,11 +386,7 @@ pub(crate) fn tally(job: &Job, status: &mut JobStatus, view: &View, end: Option<
         let uid = &pod.meta.uid;
         if pod.phase == Phase::Succeeded && !failures.contains(uid) {
             match valid_index(job, pod) {
-                Some(index) if indexed => {
-                    if !view.succeeded_before.has(index) {
-                        new_indexes.push(index);
-                    }
-                }
+                Some(index) if indexed && !view.succeeded_before.has(index) => new_indexes.push(index),
                 _ if !indexed && !succeeded.contains(uid) => succeeded.push(uid.clone()),
                 _ => {}
             }
