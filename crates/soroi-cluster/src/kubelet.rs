@@ -25,6 +25,7 @@ use crate::cache::{Cache, Key, Turn};
 use crate::due::{Due, after, wait_until};
 use crate::events::{About, Level, Recorder};
 use crate::feed::News;
+use crate::groups::Groups;
 use crate::need;
 use crate::options::Options;
 use crate::seen::{self, Node, Pod};
@@ -67,7 +68,7 @@ struct Kubelets {
     nodes: Cache<Node>,
     machines: BTreeMap<String, Machine>,
     lives: BTreeMap<Key, Life>,
-    bound: BTreeMap<String, BTreeSet<Key>>,
+    bound: Groups<String, Key>,
     due: Due<Look>,
     /// Pods and nodes with a write under way: the next look must wait for its outcome.
     busy: BTreeSet<Look>,
@@ -90,7 +91,7 @@ pub(crate) async fn run(
         nodes: Cache::default(),
         machines: BTreeMap::new(),
         lives: BTreeMap::new(),
-        bound: BTreeMap::new(),
+        bound: Groups::default(),
         due: Due::default(),
         busy: BTreeSet::new(),
         flight: Flight::new(api, IN_FLIGHT),
@@ -155,18 +156,21 @@ impl Kubelets {
             _ => false,
         };
         if replaced && self.machines.remove(name).is_some() {
-            for key in self.bound.get(name).into_iter().flatten() {
+            for key in self.bound.of(name) {
                 self.lives.remove(key);
             }
             self.due.remove(&Look::Lease(name.clone()));
         }
         let Some(node) = &turn.new else { return };
+        if !self.machines.contains_key(name) && node.served_elsewhere(now) {
+            return;
+        }
         if let Some(machine) = self.machines.get_mut(name) {
             machine.told(node, &self.options, now);
         } else {
             self.machines.insert(name.clone(), Machine::new(node, &self.options, now));
             self.due.add(Look::Lease(name.clone()), now);
-            for key in self.bound.get(name).into_iter().flatten() {
+            for key in self.bound.of(name) {
                 self.due.add(Look::Pod(key.clone()), now);
             }
         }
@@ -180,15 +184,10 @@ impl Kubelets {
         if let Some(node) = old.and_then(|old| old.node.as_ref()) {
             self.release(&turn.key, node);
             self.lives.remove(&turn.key);
-            if let Some(keys) = self.bound.get_mut(node) {
-                keys.remove(&turn.key);
-                if keys.is_empty() {
-                    self.bound.remove(node);
-                }
-            }
+            self.bound.remove(node, &turn.key);
         }
         let Some(node) = turn.new.as_ref().and_then(|new| new.node.as_ref()) else { return };
-        self.bound.entry(node.clone()).or_default().insert(turn.key.clone());
+        self.bound.add(node, turn.key.clone());
         let now = self.clock.now();
         // A pod is taken in, or not, in the order in which pods arrive.
         if self.ready() && self.flight.has_room() && !self.busy.contains(&Look::Pod(turn.key.clone())) {
@@ -205,7 +204,7 @@ impl Kubelets {
             self.due.add(Look::Machine(name.into()), next);
         }
         if let Some(back) = change.back {
-            for key in self.bound.get(name).into_iter().flatten() {
+            for key in self.bound.of(&name.to_owned()) {
                 if let (machine::Back::Rebooted, Some(life)) = (back, self.lives.get_mut(key)) {
                     let restart = self.pods.get(key).map(|pod| pod.restart).unwrap_or_default();
                     life.crash(restart, life::KILLED, now);
@@ -306,7 +305,7 @@ impl Kubelets {
         // What runs already was admitted by whoever was kubelet before; what is on its way out
         // need not be admitted any more.
         if pod.phase != seen::Phase::Running && pod.meta.deleting.is_none() {
-            let others = self.bound.get(&name).into_iter().flatten();
+            let others = self.bound.of(&name);
             let others =
                 others.filter(|other| self.lives.get(other).is_some_and(|life| !life.held.is_empty()));
             let others = others.filter_map(|other| self.pods.get(other)).map(AsRef::as_ref);
@@ -372,10 +371,9 @@ impl Kubelets {
             }
             For::Remove(key, uid) => {
                 self.busy.remove(&Look::Pod(key.clone()));
-                if matches!(outcome, Outcome::Done(_) | Outcome::Missing) {
-                    if let Some(life) = self.lives.get_mut(&key).filter(|life| life.uid == uid) {
-                        life.removed = true;
-                    }
+                let done = matches!(outcome, Outcome::Done(_) | Outcome::Missing);
+                if let Some(life) = self.lives.get_mut(&key).filter(|life| done && life.uid == uid) {
+                    life.removed = true;
                 }
                 self.due.add(Look::Pod(key), retry);
             }

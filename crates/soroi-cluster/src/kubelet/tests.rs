@@ -29,9 +29,35 @@ fn a_new_node_becomes_ready_and_keeps_its_lease() {
             format!("{}{}\n{}\n", story.nodes().await, node["status"]["allocatable"], lease["spec"])
         },
         expect![[r#"
-            w1 Ready=True
+            w1 Ready=True node.kubernetes.io/not-ready:NoSchedule
             {"cpu":"4","example.com/gpu":"2","pods":"110"}
             {"holderIdentity":"w1","leaseDurationSeconds":80,"renewTime":"2023-11-14T22:15:00.000000Z"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_another_kubelet_serves_is_left_alone() {
+    check(
+        async |story: Story| {
+            for (name, heard) in [("copied", "2023-11-14T21:00:00Z"), ("served", "2023-11-14T22:13:00Z")] {
+                let node = json!({
+                    "apiVersion": "v1", "kind": "Node", "metadata": { "name": name },
+                    "status": {
+                        "allocatable": { "cpu": "4", "pods": "110" },
+                        "conditions": [{ "type": "Ready", "status": "True", "lastHeartbeatTime": heard }],
+                        "nodeInfo": { "kubeletVersion": "v1.36.1" },
+                    },
+                });
+                story.create("/api/v1/nodes", node).await;
+                bound(&story, name, name, "cpu=1", json!({})).await;
+            }
+            story.seconds(30).await;
+            story.pods().await
+        },
+        expect![[r#"
+            copied copied Running ready
+            served served Pending
         "#]],
     );
 }
@@ -56,10 +82,10 @@ fn pods_start_run_for_their_time_and_end() {
             told + &format!("{}\n", bad["status"]["containerStatuses"][0]["state"])
         },
         expect![[r#"
-            bad w1 -
-            forever w1 -
-            good w1 -
-            late w1 -
+            bad w1 Pending
+            forever w1 Pending
+            good w1 Pending
+            late w1 Pending
             after 1s
             bad w1 Running ready
             forever w1 Running ready
@@ -268,7 +294,7 @@ fn a_dead_node_says_nothing_and_its_containers_are_gone_when_it_is_back() {
             cut-service cut Running ready terminating
             dead-job dead Running ready
             dead-service dead Running ready
-            newcomer dead -
+            newcomer dead Pending
             back
             cut-job cut Succeeded
             dead-job dead Failed
@@ -290,7 +316,7 @@ fn a_condition_that_somebody_else_has_set_stays() {
             story.nodes().await
         },
         expect![[r#"
-            w1 Ready=Unknown
+            w1 Ready=Unknown node.kubernetes.io/not-ready:NoSchedule
         "#]],
     );
 }

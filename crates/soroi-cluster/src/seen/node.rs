@@ -1,14 +1,21 @@
 //! A node, as kubelets, schedulers and controllers see it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::Deserialize;
 
 use super::Meta;
 use crate::cache::{Key, Seen};
+use crate::due::after;
 use crate::need::{self, Amounts};
+
+/// A kubelet reports a node's status at least every five minutes (`nodeStatusReportFrequency`),
+/// with half a period of spread.
+const STATUS_EVERY_MAX: Duration = Duration::from_secs(450);
 
 /// One node.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,6 +31,8 @@ pub(crate) struct Node {
     /// What pods may use.
     pub(crate) allocatable: Amounts,
     pub(crate) conditions: Vec<NodeCondition>,
+    /// The kubelet that has registered it says its version.
+    pub(crate) registered: bool,
 }
 
 impl Seen for Node {
@@ -52,6 +61,13 @@ impl Node {
         self.condition("Ready").map(|ready| ready.status.as_str())
     }
 
+    /// Whether a kubelet that is not ours serves it: one that has registered it and was heard of
+    /// not long ago. A copy of a real node's object is served by nobody.
+    pub(crate) fn served_elsewhere(&self, now: Timestamp) -> bool {
+        let heard = self.condition("Ready").and_then(|ready| ready.last_heartbeat_time.as_ref());
+        self.registered && heard.is_some_and(|heard| now < after(heard.0, STATUS_EVERY_MAX))
+    }
+
     /// Where it lives in the API.
     pub(crate) fn path(&self) -> String {
         format!("/api/v1/nodes/{}", self.name())
@@ -75,11 +91,18 @@ struct SpecWire {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct StatusWire {
     capacity: Option<BTreeMap<String, Quantity>>,
     allocatable: Option<BTreeMap<String, Quantity>>,
     conditions: Option<Vec<NodeCondition>>,
+    node_info: Option<InfoWire>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InfoWire {
+    kubelet_version: Option<String>,
 }
 
 impl From<Wire> for Node {
@@ -97,6 +120,10 @@ impl From<Wire> for Node {
                 .collect(),
             allocatable_written,
             conditions: status.conditions.unwrap_or_default(),
+            registered: status
+                .node_info
+                .and_then(|info| info.kubelet_version)
+                .is_some_and(|version| !version.is_empty()),
         }
     }
 }
