@@ -41,6 +41,20 @@ pub(crate) enum Call {
 }
 
 impl Call {
+    /// What is asked, in a word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Create(_) => "create",
+            Self::Replace(_) => "replace",
+            Self::Draft(_) => "write",
+            Self::Merge(_) | Self::Json(_) => "patch",
+            Self::MergeStatus(_) | Self::JsonStatus(_) => "patch_status",
+            Self::Bind(_) => "bind",
+            Self::Delete(_) => "delete",
+        }
+    }
+
     /// Deletes only the object of this uid: a namesake is somebody else.
     pub(crate) fn delete(uid: &str) -> Self {
         Self::Delete(json!({
@@ -63,6 +77,19 @@ pub(crate) enum Answer {
     /// Nobody knows whether it happened: a lost reply, a time-out, a server in trouble. What is
     /// there has to be read back.
     Unknown(String),
+}
+
+impl Answer {
+    /// The kind of answer, in a word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Object(_) | Self::Accepted => "done",
+            Self::Missing => "missing",
+            Self::Refused(refusal) if refusal.is_conflict() => "conflict",
+            Self::Refused(_) => "refused",
+            Self::Unknown(_) => "unknown",
+        }
+    }
 }
 
 /// Why the server said no.

@@ -25,6 +25,7 @@ use crate::kind::Kind;
 use crate::lanes::{Done, Lanes, Write};
 use crate::parsed::{self, Context};
 use crate::queues::Queues;
+use crate::reins::Reins;
 use crate::spoken;
 use crate::voice::Voice;
 use crate::watches::Watches;
@@ -62,6 +63,7 @@ pub(crate) struct Cycle {
     orphans: BTreeSet<GangId>,
     /// Roots for which the next writes have to be found.
     todo: BTreeSet<Root>,
+    reins: Reins,
 }
 
 enum Happened {
@@ -71,7 +73,7 @@ enum Happened {
 }
 
 impl Cycle {
-    pub(crate) fn new(client: kube::Client, clock: Clock, config: Config) -> Self {
+    pub(crate) fn new(client: kube::Client, clock: Clock, config: Config, reins: Reins) -> Self {
         let schedulers = Schedulers { volcano: config.serve_volcano, ..Schedulers::default() };
         let context = Arc::new(Context { schedulers, defaults: Default::default() });
         let timeout = Duration::from_millis(config.request_timeout_ms);
@@ -79,7 +81,7 @@ impl Cycle {
         Self {
             watches: Watches::start(client.clone(), clock.clone(), Arc::clone(&context), config.seed),
             lanes: Lanes::new(api, config.writes_in_flight, config.seed),
-            world: World::new(Arc::clone(&context)),
+            world: World::new(Arc::clone(&context), config.settings.placement),
             engine: Engine::new(config.settings.clone()),
             queues: Queues::default(),
             reasons: Reasons::new(
@@ -92,6 +94,7 @@ impl Cycle {
             gangs: BTreeMap::new(),
             orphans: BTreeSet::new(),
             todo: BTreeSet::new(),
+            reins,
             clock,
             config,
             context,
@@ -106,14 +109,21 @@ impl Cycle {
                 let Some(happened) = self.waiting() else { break };
                 self.take(happened);
             }
+            self.world.set_admission(self.reins.admission_works());
             self.compose();
+            let stops = self.reins.stops();
             if self.watches.are_listed() {
-                self.decide();
-                self.tell();
+                if !stops {
+                    self.decide();
+                    self.tell();
+                }
                 self.carry();
             }
             self.lanes.pump(self.clock.now_millis());
             self.voice.pump(self.clock.now());
+            if stops && self.lanes.is_idle() {
+                return Ok(());
+            }
         }
     }
 
@@ -140,6 +150,7 @@ impl Cycle {
             changes = self.watches.next() => Happened::Changed(changes),
             () = time => Happened::Time,
             () = self.voice.free() => Happened::Time,
+            () = self.reins.changed() => Happened::Time,
         }
     }
 
@@ -166,6 +177,7 @@ impl Cycle {
     fn answered(&mut self, done: &Done) {
         let now = self.clock.now_millis();
         self.lanes.ended(done, now);
+        self.reins.observer.answered(done.write.call.word(), done.answer.word());
         if let Some(occurrence) = spoken::answered(&self.world, done) {
             self.voice.say(occurrence, self.clock.now());
         }
@@ -315,11 +327,15 @@ impl Cycle {
 
     fn decide(&mut self) {
         let now = self.clock.now_millis();
-        for decision in self.engine.decide(now) {
+        let decisions = self.engine.decide(now);
+        self.reins.observer.cycle(self.clock.now_millis().saturating_sub(now));
+        for decision in decisions {
             tracing::debug!(?decision, "decided");
+            self.reins.observer.decided(&decision);
             self.decided(decision);
         }
         for status in self.engine.changed_cluster_queues() {
+            self.reins.observer.cluster_queue(&status);
             self.queues.cluster_queue(status);
         }
         for status in self.engine.changed_local_queues() {

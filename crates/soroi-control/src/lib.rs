@@ -26,15 +26,19 @@ pub mod intake;
 mod jobs;
 mod kind;
 mod lanes;
+pub mod lease;
+pub mod observe;
 mod parsed;
 pub mod project;
 mod queues;
+mod reins;
 mod spoken;
 mod voice;
 mod watches;
 mod world;
 
 pub use config::Config;
+pub use reins::Reins;
 
 use soroi_clock::Clock;
 
@@ -51,5 +55,14 @@ pub enum Error {
 /// # Errors
 /// [`Error`] when something of it ended that never should.
 pub async fn run(client: kube::Client, clock: Clock, config: Config) -> Result<(), Error> {
-    cycle::Cycle::new(client, clock, config).run().await
+    run_with(client, clock, config, Reins::default()).await
+}
+
+/// The same, steered and watched from outside. Ends well when `reins` say so: nothing new was decided
+/// then, and what was under way has been answered.
+///
+/// # Errors
+/// [`Error`] when something of it ended that never should.
+pub async fn run_with(client: kube::Client, clock: Clock, config: Config, reins: Reins) -> Result<(), Error> {
+    cycle::Cycle::new(client, clock, config, reins).run().await
 }

@@ -56,10 +56,14 @@ pub(crate) struct World {
     dirty: BTreeSet<Root>,
     stale: BTreeSet<Target>,
     touched_queues: BTreeSet<Target>,
+    /// Pods of a release are known to get our scheduler.
+    pub(crate) admission_works: bool,
+    /// The policy of queues that name none.
+    placement: event::Policy,
 }
 
 impl World {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
+    pub(crate) fn new(context: Arc<Context>, placement: event::Policy) -> Self {
         Self {
             context,
             plain: BTreeMap::new(),
@@ -81,6 +85,24 @@ impl World {
             dirty: BTreeSet::new(),
             stale: BTreeSet::new(),
             touched_queues: BTreeSet::new(),
+            admission_works: true,
+            placement,
+        }
+    }
+
+    /// Whether pods of a release are known to get our scheduler.
+    pub(crate) fn set_admission(&mut self, works: bool) {
+        if self.admission_works != works {
+            self.admission_works = works;
+            self.touch_workloads();
+        }
+    }
+
+    fn touch_workloads(&mut self) {
+        let open = self.workloads.iter().filter(|known| !known.facts.facts.finished);
+        let open: Vec<_> = open.map(|known| known.facts.facts.clone()).collect();
+        for workload in &open {
+            self.touch_workload(workload);
         }
     }
 
@@ -303,6 +325,14 @@ impl World {
         if self.cluster_queues.set(meta, queue, source) != Took::Nothing {
             self.events.push(Event::ClusterQueue(fact));
             self.touched_queues.insert(target);
+            self.touch_hindered();
+        }
+    }
+
+    /// Which policy a queue names matters to Workloads only while admission does not work.
+    fn touch_hindered(&mut self) {
+        if !self.admission_works {
+            self.touch_workloads();
         }
     }
 
@@ -324,6 +354,7 @@ impl World {
         if self.local_queues.set(meta, queue, source) != Took::Nothing {
             self.events.push(Event::LocalQueue(fact));
             self.touched_queues.insert(target);
+            self.touch_hindered();
         }
     }
 

@@ -28,6 +28,10 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
     if !job.template_mutable() || job.finished.is_some() || !workload.checks_ready() {
         return None;
     }
+    // Other pods than ours would come of it. Also when the decision is older than the doubt.
+    if binds_here(admission.policy) && scene.world.needs_admission(job) {
+        return None;
+    }
     let text = |name: Option<&Name>| name.map(|name| name.to_string()).unwrap_or_default();
     let release = Release {
         job: job.clone(),

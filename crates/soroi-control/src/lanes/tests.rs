@@ -8,7 +8,9 @@ use serde_json::json;
 use soroi_clock::Clock;
 
 use super::*;
+use crate::intake::Schedulers;
 use crate::kind::Kind;
+use crate::parsed::Context;
 
 /// A server that answers from a script (200 when it has run out) and writes down what it saw.
 #[derive(Clone, Default)]
@@ -42,7 +44,9 @@ impl Script {
             }
         });
         let client = kube::Client::new(service, "default");
-        Lanes::new(Api::new(client, clock.clone(), Duration::from_secs(1)), limit, 7)
+        let context = Context { schedulers: Schedulers::default(), defaults: Default::default() };
+        let api = Api::new(client, clock.clone(), Duration::from_secs(1), Arc::new(context));
+        Lanes::new(api, limit, 7)
     }
 
     fn check(&self, expected: Expect) {

@@ -132,6 +132,13 @@ impl World {
         {
             return Readiness::NotYet(NotYet::JobNotSuspended);
         }
+        if let Some(job) = job
+            && !decided
+            && self.needs_admission(job)
+            && self.is_bound_by_us(workload)
+        {
+            return Readiness::NotYet(NotYet::AdmissionNotProven);
+        }
         // What it got waits with it until its checks are ready: their controllers begin their work
         // when quota is reserved, and no time-out runs meanwhile.
         let ready = |check: &Name| {
@@ -141,6 +148,22 @@ impl World {
             return Readiness::NotYet(NotYet::ChecksPending);
         }
         Readiness::Ready
+    }
+
+    /// Whether a Job's pods would not get our scheduler now, although they should.
+    pub(crate) fn needs_admission(&self, job: &JobFacts) -> bool {
+        !self.admission_works && &*job.scheduler == DEFAULT_SCHEDULER
+    }
+
+    /// Whether Soroi has to bind the pods of a Workload, as far as its queue says.
+    fn is_bound_by_us(&self, workload: &WorkloadFacts) -> bool {
+        let queue = workload.queue.as_ref().and_then(|queue| {
+            let door = self.local_queues.get(&(workload.namespace.clone(), queue.clone()))?;
+            self.cluster_queues.get(&("".into(), door.facts.queue.cluster_queue.clone()))
+        });
+        let checks = self.checks_by_name();
+        let own = queue.and_then(|known| intake::cluster_queue(&known.facts.queue, &checks).placement);
+        matches!(own.unwrap_or(self.placement), Policy::Unified | Policy::AfterAdmission)
     }
 
     /// The admission checks that a Workload has to pass: those of its ClusterQueue, and of these

@@ -5,6 +5,7 @@ mod group;
 mod hog;
 mod life;
 mod policies;
+mod reins;
 mod story;
 mod trouble;
 mod undo;

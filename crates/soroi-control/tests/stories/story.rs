@@ -62,6 +62,18 @@ impl Story {
         self.product.spawn(async move { run.await.unwrap() });
     }
 
+    /// Starts the product with these switches.
+    pub fn start_steered(&mut self, reins: soroi_control::Reins) {
+        let client = self.embedded.client();
+        let run = soroi_control::run_with(client, self.clock.clone(), self.config.clone(), reins);
+        self.product.spawn(async move { run.await.unwrap() });
+    }
+
+    /// Waits until the product ends by itself.
+    pub async fn ends(&mut self) {
+        self.product.join_next().await.unwrap().unwrap();
+    }
+
     /// Kills the product, as a crash does.
     pub async fn crash(&mut self) {
         self.product.shutdown().await;
