@@ -130,7 +130,11 @@ pub(crate) fn settle(
     let said = unknown.iter().map(|field| format!("unknown field {field:?}"));
     match validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => warnings.extend(said),
+        FieldValidation::Warn => {
+            // A write that is tried again says it once.
+            let new: Vec<String> = said.filter(|w| !warnings.contains(w)).collect();
+            warnings.extend(new);
+        }
         FieldValidation::Strict => {
             let all = said.collect::<Vec<_>>().join(", ");
             return Err(refuse(format!("strict decoding error: {all}")));

@@ -27,6 +27,14 @@ pub(crate) fn show(resource: &Resource, value: Value) -> Value {
     }
 }
 
+/// A value that a client sent to a resource, as it is stored.
+pub(crate) fn stored_form(resource: &Resource, value: Value) -> Value {
+    match resource.view {
+        View::Plain => value,
+        View::NewEvent => event::to_stored(value),
+    }
+}
+
 /// A stored object as a resource shows it, as JSON text.
 pub(crate) fn show_json(resource: &Resource, stored: &Stored) -> Bytes {
     match resource.view {

@@ -12,11 +12,11 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::admission::{Admitting, Operation, User};
-use crate::builtin::{crd, event, namespace};
+use crate::builtin::{crd, namespace};
 use crate::object;
 use crate::query::WriteOptions;
 use crate::reply::Reply;
-use crate::resource::{Resource, View};
+use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{EVENTS, State, Stored, encode};
 use crate::{Shared, decode, meta, read};
@@ -162,7 +162,7 @@ impl Call {
 pub(crate) fn create(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Result<Reply, ApiError> {
     let validation = call.options.validation;
     let object = decode::object(&call.resource, headers, &body, validation, &mut call.warnings)?;
-    let object = if call.resource.view == View::NewEvent { event::to_stored(object) } else { object };
+    let object = read::stored_form(&call.resource, object);
     let stored = create_object(call, object)?;
     Ok(Reply::created(read::show_json(&call.resource, &stored)))
 }

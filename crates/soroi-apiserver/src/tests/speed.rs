@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams, WatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::run;
 use crate::Options;
@@ -27,33 +27,37 @@ fn creates_and_binds_with_one_watcher() {
         };
         #[expect(clippy::disallowed_methods, reason = "it measures the machine")]
         let now = Instant::now;
-        let started = now();
-        for i in 0..PODS {
-            pods.create(&PostParams::default(), &pod(i)).await.unwrap();
-        }
-        let created = started.elapsed();
-        let started = now();
-        for i in 0..PODS {
-            let name = format!("p{i}");
-            let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}});
-            let _: serde_json::Value =
-                pods.create_subresource("binding", &name, &PostParams::default(), &binding).await.unwrap();
-        }
-        let bound = started.elapsed();
-        let started = now();
-        for _ in 0..2 * PODS {
-            watch.next().await.unwrap().unwrap();
-        }
-        let seen = started.elapsed();
+        let write = async {
+            let started = now();
+            for i in 0..PODS {
+                pods.create(&PostParams::default(), &pod(i)).await.unwrap();
+            }
+            let created = started.elapsed();
+            let started = now();
+            for i in 0..PODS {
+                let name = format!("p{i}");
+                let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
+                let _: Value = pods
+                    .create_subresource("binding", &name, &PostParams::default(), &binding)
+                    .await
+                    .unwrap();
+            }
+            (created, started.elapsed())
+        };
+        let read = async {
+            for _ in 0..2 * PODS {
+                watch.next().await.unwrap().unwrap();
+            }
+        };
+        let ((created, bound), ()) = futures::join!(write, read);
         let started = now();
         let listed = pods.list(&Default::default()).await.unwrap().items.len();
         let all = started.elapsed();
         let rate = |n: usize, span: std::time::Duration| n as f64 / span.as_secs_f64();
         println!(
-            "creates {:.0}/s, binds {:.0}/s, events {:.0}/s, a list of {listed} in {all:?}",
+            "creates {:.0}/s, binds {:.0}/s, both seen by a watcher; a list of {listed} in {all:?}",
             rate(PODS, created),
             rate(PODS, bound),
-            rate(2 * PODS, seen)
         );
     });
 }

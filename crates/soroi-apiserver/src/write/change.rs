@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::{Call, Part, check, create_object, defaults};
 use crate::admission::Operation;
-use crate::builtin::{crd, event};
+use crate::builtin::crd;
 use crate::managed;
 use crate::object;
 use crate::patch::Patch;
 use crate::reply::Reply;
-use crate::resource::{Resource, View};
+use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
 use crate::store::{EVENTS, Stored};
 use crate::{decode, read};
@@ -28,7 +28,7 @@ const TRIES_MAX: usize = 100;
 pub(crate) fn update(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Result<Reply, ApiError> {
     let validation = call.options.validation;
     let object = decode::object(&call.resource, headers, &body, validation, &mut call.warnings)?;
-    let object = if call.resource.view == View::NewEvent { event::to_stored(object) } else { object };
+    let object = read::stored_form(&call.resource, object);
     let stored = change(call, |_, _| Ok(object.clone()))?;
     Ok(Reply::ok(read::show_json(&call.resource, &stored)))
 }
@@ -43,7 +43,7 @@ pub(crate) fn patch(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Result
         let shown = read::show(&call.resource, current.clone());
         let mut new = patch.apply(&call.resource, shown)?;
         settle_patched(call, &mut new)?;
-        Ok(if call.resource.view == View::NewEvent { event::to_stored(new) } else { new })
+        Ok(read::stored_form(&call.resource, new))
     })?;
     Ok(Reply::ok(read::show_json(&call.resource, &stored)))
 }
@@ -53,13 +53,15 @@ fn apply(call: &mut Call, configuration: &Value) -> Result<Reply, ApiError> {
     call.applying = true;
     let configuration = &managed::check_configuration(call, configuration)?;
     match change(call, |call, current| {
-        let mut new = managed::applied(call, Some(current), configuration)?;
+        let shown = read::show(&call.resource, current.clone());
+        let mut new = managed::applied(call, Some(&shown), configuration)?;
         settle_patched(call, &mut new)?;
-        Ok(new)
+        Ok(read::stored_form(&call.resource, new))
     }) {
         Err(error) if error.code == 404 && call.part() == Part::Main => {
             let mut new = managed::applied(call, None, configuration)?;
             settle_patched(call, &mut new)?;
+            let new = read::stored_form(&call.resource, new);
             let stored = create_object(call, new)?;
             Ok(Reply::created(read::show_json(&call.resource, &stored)))
         }
