@@ -6,6 +6,7 @@
 //! defaulted and validated as structural schemas. Must never know storage or HTTP.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -158,13 +159,29 @@ struct Limits {
     format: String,
 }
 
+/// Most compiled schemas that are remembered: several times what a big cluster has.
+const COMPILED_MAX: usize = 1_000;
+
 impl Schema {
-    /// The schema of a CRD's version.
+    /// The schema of a CRD's version. Compiling its rules is the dearest thing that this server
+    /// does, so equal schemas are compiled once in a process, however many servers it has.
     ///
     /// # Errors
     /// What is wrong with the schema itself, by path inside it.
-    pub(crate) fn of_custom(schema: &Value) -> Result<Self, Vec<FieldError>> {
-        compile::compile_custom(schema)
+    pub(crate) fn of_custom(schema: &Value) -> Result<Arc<Self>, Vec<FieldError>> {
+        static COMPILED: Mutex<BTreeMap<String, Arc<Schema>>> = Mutex::new(BTreeMap::new());
+        let text = schema.to_string();
+        let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&text) {
+            return Ok(found.clone());
+        }
+        let compiled = Arc::new(compile::compile_custom(schema)?);
+        let mut known = known();
+        if known.len() >= COMPILED_MAX {
+            known.clear();
+        }
+        known.insert(text, compiled.clone());
+        Ok(compiled)
     }
 
     /// Takes what the schema does not know out of an object and brings values into canonical form.

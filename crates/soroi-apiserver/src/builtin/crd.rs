@@ -188,7 +188,7 @@ fn defined(crd: &Value) -> Option<Resource> {
         selectable,
         slot,
         view: View::Plain,
-        schema: OnceLock::from(schema.map(Arc::new)),
+        schema: OnceLock::from(schema),
     })
 }
 

@@ -10,7 +10,7 @@ fn said(schema: &Schema, object: Value, old: Option<Value>) -> Vec<String> {
     unknown.chain(schema.validate(&object, old.as_ref()).iter().map(FieldError::to_string)).collect()
 }
 
-fn queue() -> Schema {
+fn queue() -> std::sync::Arc<Schema> {
     Schema::of_custom(&json!({
         "type": "object",
         "required": ["spec"],
