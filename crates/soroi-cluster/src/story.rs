@@ -48,17 +48,22 @@ where
         let server_options =
             soroi_apiserver::Options { seed: options.seed, ..soroi_apiserver::Options::default() };
         let server = ApiServer::new(clock.clone(), server_options);
-        let api = Api::new(kube::Client::new(server.service(), "default"), clock.clone());
+        let told_by = Story::of(kube::Client::new(server.service(), "default"), clock.clone());
         let cluster = crate::run(connect(&server, clock.clone()), clock.clone(), options);
         tokio::select! {
             biased;
-            told = story(Story { clock, api }) => told,
+            told = story(told_by) => told,
             () = cluster => String::from("the cluster has ended"),
         }
     })
 }
 
 impl Story {
+    /// A story that is told by whoever runs the cluster.
+    pub(crate) fn of(client: kube::Client, clock: Clock) -> Self {
+        Self { api: Api::new(client, clock.clone()), clock }
+    }
+
     /// Sends a request that must succeed.
     pub(crate) async fn send(&self, request: Request) -> Value {
         match self.api.send(request.clone()).await {

@@ -181,3 +181,35 @@ fn a_cluster_that_is_dropped_does_nothing_more() {
         assert_eq!(log.lock().unwrap().len(), before);
     });
 }
+
+#[test]
+fn a_cluster_that_is_restarted_goes_on_where_it_was() {
+    let runtime = soroi_clock::simulated_runtime().unwrap();
+    runtime.block_on(async {
+        let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
+        let server = ApiServer::new(clock.clone(), soroi_apiserver::Options::default());
+        let client = kube::Client::new(server.service(), "default");
+        let story = Story::of(client.clone(), clock.clone());
+        for node in ["w1", "w2"] {
+            story.node(node, "cpu=2").await;
+        }
+        job(
+            &story,
+            "train",
+            json!({ "parallelism": 4, "completions": 8 }),
+            json!({ "soroi.dev/run-for": "30s" }),
+        )
+        .await;
+        // Crashed every 700 ms: between any two writes, sooner or later.
+        for _ in 0..100 {
+            let cluster = crate::run(client.clone(), clock.clone(), Options::default());
+            clock.timeout(std::time::Duration::from_millis(700), cluster).await.unwrap_err();
+        }
+        let status = story.get(&format!("{JOBS}/train")).await["status"].take();
+        let told = format!(
+            "active {} succeeded {} failed {}",
+            status["active"], status["succeeded"], status["failed"]
+        );
+        assert_eq!(told, "active null succeeded 8 failed null", "{}", story.pods().await);
+    });
+}
