@@ -27,14 +27,8 @@ struct Thing {
 }
 
 impl Seen for Thing {
-    fn key(&self) -> &Key {
-        &self.metadata.key
-    }
-    fn uid(&self) -> &str {
-        &self.metadata.uid
-    }
-    fn version(&self) -> u64 {
-        self.metadata.version
+    fn meta(&self) -> &Meta {
+        &self.metadata
     }
 }
 

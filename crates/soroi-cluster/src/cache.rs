@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use soroi_watch::Change;
 
+use crate::seen::Meta;
+
 /// Which object: namespace (empty for cluster-scoped ones) and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -30,11 +32,7 @@ impl fmt::Display for Key {
 
 /// An object that can be kept in a [`Cache`].
 pub(crate) trait Seen {
-    fn key(&self) -> &Key;
-    fn uid(&self) -> &str;
-    /// The resource version as a number: comparable since Kubernetes 1.35 (KEP-5504). 0 if it is
-    /// none, which makes every news count.
-    fn version(&self) -> u64;
+    fn meta(&self) -> &Meta;
 }
 
 /// One object before and after something happened to it.
@@ -79,12 +77,12 @@ impl<T: Seen> Cache<T> {
         match change {
             Change::Reset(all) => self.reset(all),
             Change::Set(object) => {
-                self.told = self.told.max(object.version());
+                self.told = self.told.max(object.meta().version);
                 self.set(object).into_iter().collect()
             }
             Change::Gone(object) => {
-                self.told = self.told.max(object.version());
-                self.gone(object.key(), Some(object.uid())).into_iter().collect()
+                self.told = self.told.max(object.meta().version);
+                self.gone(&object.meta().key, Some(&object.meta().uid)).into_iter().collect()
             }
             Change::Unreadable { namespace, name, error } => {
                 tracing::warn!(namespace, name, error, "unreadable object left out");
@@ -98,10 +96,12 @@ impl<T: Seen> Cache<T> {
         let mut before = std::mem::take(&mut self.all);
         let mut turns = Vec::new();
         for object in all {
-            self.told = self.told.max(object.version());
-            let key = object.key().clone();
+            self.told = self.told.max(object.meta().version);
+            let key = object.meta().key.clone();
             let old = before.remove(&key);
-            if old.as_ref().is_none_or(|old| old.uid() != object.uid() || old.version() != object.version()) {
+            if old.as_ref().is_none_or(|old| {
+                old.meta().uid != object.meta().uid || old.meta().version != object.meta().version
+            }) {
                 turns.push(Turn { key: key.clone(), old, new: Some(object.clone()) });
             }
             self.all.insert(key, object);
@@ -112,18 +112,18 @@ impl<T: Seen> Cache<T> {
 
     /// Takes in the answer to a write of ours, unless the watch has told of its deletion meanwhile.
     pub(crate) fn wrote(&mut self, object: T) -> Option<Turn<T>> {
-        if !self.all.contains_key(object.key()) && object.version() <= self.told {
+        if !self.all.contains_key(&object.meta().key) && object.meta().version <= self.told {
             return None;
         }
         self.set(Arc::new(object))
     }
 
     fn set(&mut self, object: Arc<T>) -> Option<Turn<T>> {
-        let key = object.key().clone();
+        let key = object.meta().key.clone();
         let old = self.all.get(&key).cloned();
         if let Some(old) = &old {
-            let stale = old.uid() == object.uid() && object.version() <= old.version();
-            if stale && object.version() != 0 {
+            let stale = old.meta().uid == object.meta().uid && object.meta().version <= old.meta().version;
+            if stale && object.meta().version != 0 {
                 return None;
             }
         }
@@ -133,7 +133,7 @@ impl<T: Seen> Cache<T> {
 
     /// Forgets an object, if it is (still) the one with that uid.
     pub(crate) fn gone(&mut self, key: &Key, uid: Option<&str>) -> Option<Turn<T>> {
-        if uid.is_some_and(|uid| self.all.get(key).is_some_and(|known| known.uid() != uid)) {
+        if uid.is_some_and(|uid| self.all.get(key).is_some_and(|known| known.meta().uid != uid)) {
             return None;
         }
         let old = self.all.remove(key)?;
@@ -145,26 +145,20 @@ impl<T: Seen> Cache<T> {
 mod tests {
     use super::*;
 
-    struct Thing(Key, &'static str, u64);
+    struct Thing(Meta);
 
     impl Seen for Thing {
-        fn key(&self) -> &Key {
+        fn meta(&self) -> &Meta {
             &self.0
-        }
-        fn uid(&self) -> &str {
-            self.1
-        }
-        fn version(&self) -> u64 {
-            self.2
         }
     }
 
-    fn thing(name: &str, uid: &'static str, version: u64) -> Thing {
-        Thing(Key::new("d", name), uid, version)
+    fn thing(name: &str, uid: &str, version: u64) -> Thing {
+        Thing(Meta { key: Key::new("d", name), uid: uid.into(), version, ..Meta::default() })
     }
 
     fn versions(cache: &Cache<Thing>) -> Vec<(&str, u64)> {
-        cache.iter().map(|thing| (thing.0.name.as_str(), thing.2)).collect()
+        cache.iter().map(|thing| (thing.0.key.name.as_str(), thing.0.version)).collect()
     }
 
     #[test]

@@ -80,14 +80,8 @@ impl From<LeaseWire> for Lease {
 }
 
 impl Seen for Lease {
-    fn key(&self) -> &Key {
-        &self.meta.key
-    }
-    fn uid(&self) -> &str {
-        &self.meta.uid
-    }
-    fn version(&self) -> u64 {
-        self.meta.version
+    fn meta(&self) -> &Meta {
+        &self.meta
     }
 }
 

@@ -254,13 +254,14 @@ impl Scheduler {
         };
         waiting.attempts = waiting.attempts.saturating_add(1);
         let attempts = waiting.attempts;
-        let shape = place::shape(&pod);
-        let refusal = match self.refusals.get(&shape) {
+        // While everything finds a node, nobody has to tell shapes apart.
+        let known = if self.refusals.is_empty() { None } else { self.refusals.get(&place::shape(&pod)) };
+        let refusal = match known {
             Some(refusal) => refusal.clone(),
             None => match place::place(&pod, self.nodes.iter().map(AsRef::as_ref), &self.usage) {
                 Ok(node) => return self.bind(&pod, node),
                 Err(refusal) => {
-                    self.refusals.insert(shape, refusal.clone());
+                    self.refusals.insert(place::shape(&pod), refusal.clone());
                     refusal
                 }
             },

@@ -20,6 +20,8 @@ use crate::cache::Key;
 pub(crate) struct Meta {
     pub(crate) key: Key,
     pub(crate) uid: String,
+    /// The resource version as a number: comparable since Kubernetes 1.35 (KEP-5504). 0 if it is
+    /// none, which makes every news count.
     pub(crate) version: u64,
     /// Counts the changes of its spec.
     pub(crate) generation: i64,

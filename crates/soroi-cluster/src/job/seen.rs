@@ -48,14 +48,8 @@ pub(crate) enum Mode {
 }
 
 impl Seen for Job {
-    fn key(&self) -> &Key {
-        &self.meta.key
-    }
-    fn uid(&self) -> &str {
-        &self.meta.uid
-    }
-    fn version(&self) -> u64 {
-        self.meta.version
+    fn meta(&self) -> &Meta {
+        &self.meta
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Pure: it knows one pod, the nodes and what is used of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::constraint;
@@ -135,9 +136,7 @@ fn best(pod: &Pod, feasible: &[(&Node, &Usage)]) -> String {
         };
         least_allocated(pod, node, used) + 2 * liking + 3 * peace
     };
-    let best = feasible.iter().max_by(|(a, a_used), (b, b_used)| {
-        score(a, a_used).cmp(&score(b, b_used)).then_with(|| b.name().cmp(a.name()))
-    });
+    let best = feasible.iter().max_by_key(|(node, used)| (score(node, used), Reverse(node.name())));
     best.map(|(node, _)| node.name().to_owned()).unwrap_or_default()
 }
 

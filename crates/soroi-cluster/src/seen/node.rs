@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::Deserialize;
 
 use super::Meta;
-use crate::cache::{Key, Seen};
+use crate::cache::Seen;
 use crate::due::after;
 use crate::need::{self, Amounts};
 
@@ -36,14 +36,8 @@ pub(crate) struct Node {
 }
 
 impl Seen for Node {
-    fn key(&self) -> &Key {
-        &self.meta.key
-    }
-    fn uid(&self) -> &str {
-        &self.meta.uid
-    }
-    fn version(&self) -> u64 {
-        self.meta.version
+    fn meta(&self) -> &Meta {
+        &self.meta
     }
 }
 

@@ -83,14 +83,8 @@ pub(crate) enum State {
 }
 
 impl Seen for Pod {
-    fn key(&self) -> &Key {
-        &self.meta.key
-    }
-    fn uid(&self) -> &str {
-        &self.meta.uid
-    }
-    fn version(&self) -> u64 {
-        self.meta.version
+    fn meta(&self) -> &Meta {
+        &self.meta
     }
 }
 

@@ -79,7 +79,7 @@ fn transcript(script: Vec<Reply>, seed: u64) -> String {
             tower::service_fn(move |request: http::Request<kube::client::Body>| {
                 let reply = script.lock().unwrap().next().unwrap_or(Lost);
                 let at = clock.now_millis();
-                writeln!(log.lock().unwrap(), "{at:>7} ms {}", request.uri()).unwrap();
+                writeln!(log.lock().unwrap(), "> {at:>6} ms {}", request.uri()).unwrap();
                 answer(reply)
             })
         };
@@ -88,14 +88,14 @@ fn transcript(script: Vec<Reply>, seed: u64) -> String {
         let reading = async {
             while let Some(change) = changes.next().await {
                 let text = describe(change);
-                writeln!(log.lock().unwrap(), "           {text}").unwrap();
+                writeln!(log.lock().unwrap(), "< {text}").unwrap();
             }
         };
         clock.timeout(Duration::from_secs(7200), reading).await.unwrap_err();
         let log = log.lock().unwrap().clone();
         // What the dead server is asked at the end is the same in every story.
         let lines: Vec<&str> = log.lines().collect();
-        let tail = lines.iter().rposition(|line| !line.contains(" ms ")).unwrap_or(0) + 2;
+        let tail = lines.iter().rposition(|line| line.starts_with('<')).unwrap_or(0) + 2;
         lines[..tail.min(lines.len())].join("\n") + "\n"
     })
 }
@@ -141,16 +141,16 @@ fn lists_in_pages_then_follows_and_resumes_after_the_last_bookmark() {
             Lines(vec![event("ADDED", &object("e", 13))]),
         ],
         expect![[r#"
-                  0 ms /x?limit=500
-                  0 ms /x?limit=500&continue=more
-                       Reset ["a", "b", "c"]
-                  0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-                       Set d
-                       Set a
-                       Gone b
-                  0 ms /x?watch=true&resourceVersion=12&allowWatchBookmarks=true&timeoutSeconds=294
-                       Set e
-                  0 ms /x?watch=true&resourceVersion=13&allowWatchBookmarks=true&timeoutSeconds=274
+            >      0 ms /x?limit=500
+            >      0 ms /x?limit=500&continue=more
+            < Reset ["a", "b", "c"]
+            >      0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            < Set d
+            < Set a
+            < Gone b
+            >      0 ms /x?watch=true&resourceVersion=12&allowWatchBookmarks=true&timeoutSeconds=294
+            < Set e
+            >      0 ms /x?watch=true&resourceVersion=13&allowWatchBookmarks=true&timeoutSeconds=274
         "#]],
     );
 }
@@ -167,14 +167,14 @@ fn one_unreadable_object_does_not_hide_the_others() {
             ]),
         ],
         expect![[r#"
-                  0 ms /x?limit=500
-                       Reset ["a", "c"]
-                       Unreadable d/broken: data.k: invalid type: integer `1`, expected a string
-                  0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-                       Unreadable d/broken: data.k: invalid type: integer `1`, expected a string at line 1 column 109
-                       Set broken
-                       Unreadable d/broken: data.k: invalid type: integer `1`, expected a string at line 1 column 108
-                  0 ms /x?watch=true&resourceVersion=8&allowWatchBookmarks=true&timeoutSeconds=294
+            >      0 ms /x?limit=500
+            < Reset ["a", "c"]
+            < Unreadable d/broken: data.k: invalid type: integer `1`, expected a string
+            >      0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            < Unreadable d/broken: data.k: invalid type: integer `1`, expected a string at line 1 column 109
+            < Set broken
+            < Unreadable d/broken: data.k: invalid type: integer `1`, expected a string at line 1 column 108
+            >      0 ms /x?watch=true&resourceVersion=8&allowWatchBookmarks=true&timeoutSeconds=294
         "#]],
     );
 }
@@ -192,19 +192,19 @@ fn a_forgotten_version_is_listed_anew_at_once_but_never_in_a_busy_loop() {
             list(11, "", &[object("b", 6)]),
         ],
         expect![[r#"
-                  0 ms /x?limit=500
-                       Reset ["a"]
-                  0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-                       Set b
-                  0 ms /x?limit=500
-                       Reset ["b"]
-                  0 ms /x?watch=true&resourceVersion=9&allowWatchBookmarks=true&timeoutSeconds=294
-                 64 ms /x?limit=500
-                       Reset ["b"]
-                 64 ms /x?watch=true&resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=274
-                200 ms /x?limit=500
-                       Reset ["b"]
-                200 ms /x?watch=true&resourceVersion=11&allowWatchBookmarks=true&timeoutSeconds=267
+            >      0 ms /x?limit=500
+            < Reset ["a"]
+            >      0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            < Set b
+            >      0 ms /x?limit=500
+            < Reset ["b"]
+            >      0 ms /x?watch=true&resourceVersion=9&allowWatchBookmarks=true&timeoutSeconds=294
+            >     64 ms /x?limit=500
+            < Reset ["b"]
+            >     64 ms /x?watch=true&resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=274
+            >    200 ms /x?limit=500
+            < Reset ["b"]
+            >    200 ms /x?watch=true&resourceVersion=11&allowWatchBookmarks=true&timeoutSeconds=267
         "#]],
     );
 }
@@ -214,11 +214,11 @@ fn a_list_whose_next_page_has_expired_is_taken_whole() {
     check(
         vec![list(5, "more", &[object("a", 1)]), Full(410, status(410)), list(9, "", &[object("b", 7)])],
         expect![[r#"
-                  0 ms /x?limit=500
-                  0 ms /x?limit=500&continue=more
-                  0 ms /x
-                       Reset ["b"]
-                  0 ms /x?watch=true&resourceVersion=9&allowWatchBookmarks=true&timeoutSeconds=241
+            >      0 ms /x?limit=500
+            >      0 ms /x?limit=500&continue=more
+            >      0 ms /x
+            < Reset ["b"]
+            >      0 ms /x?watch=true&resourceVersion=9&allowWatchBookmarks=true&timeoutSeconds=241
         "#]],
     );
 }
@@ -238,18 +238,18 @@ fn failures_back_off_and_progress_forgives_them() {
             Lines(vec![event("ADDED", &object("a", 6)), event("NEWS", "{}")]),
         ],
         expect![[r#"
-                  0 ms /x?limit=500
-                 64 ms /x?limit=500
-                200 ms /x?limit=500
-                491 ms /x?limit=500
-                       Reset []
-                491 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-               1050 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=294
-               2372 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=274
-               5281 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=267
-               8751 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=254
-                       Set a
-               8806 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=268
+            >      0 ms /x?limit=500
+            >     64 ms /x?limit=500
+            >    200 ms /x?limit=500
+            >    491 ms /x?limit=500
+            < Reset []
+            >    491 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            >   1050 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=294
+            >   2372 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=274
+            >   5281 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=267
+            >   8751 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=254
+            < Set a
+            >   8806 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=268
         "#]],
     );
 }
@@ -264,13 +264,13 @@ fn a_silent_watch_ends_by_the_clock() {
             Lines(vec![event("ADDED", &object("a", 7))]),
         ],
         expect![[r#"
-                  0 ms /x?limit=500
-                       Reset []
-                  0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-             246064 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=294
-             545132 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=274
-                       Set a
-             545132 ms /x?watch=true&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=267
+            >      0 ms /x?limit=500
+            < Reset []
+            >      0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            > 246064 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=294
+            > 545132 ms /x?watch=true&resourceVersion=6&allowWatchBookmarks=true&timeoutSeconds=274
+            < Set a
+            > 545132 ms /x?watch=true&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=267
         "#]],
     );
 }
@@ -283,20 +283,20 @@ fn a_version_that_cannot_be_passed_is_given_up() {
     check(
         script,
         expect![[r#"
-                  0 ms /x?limit=500
-                       Reset ["a"]
-                  0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
-                 64 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=294
-                200 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=274
-                491 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=267
-               1050 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=254
-               2372 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=268
-               5281 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=259
-               8751 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=248
-              15779 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=264
-              30331 ms /x?limit=500
-                       Reset ["a"]
-              30331 ms /x?watch=true&resourceVersion=8&allowWatchBookmarks=true&timeoutSeconds=246
+            >      0 ms /x?limit=500
+            < Reset ["a"]
+            >      0 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=241
+            >     64 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=294
+            >    200 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=274
+            >    491 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=267
+            >   1050 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=254
+            >   2372 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=268
+            >   5281 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=259
+            >   8751 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=248
+            >  15779 ms /x?watch=true&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=264
+            >  30331 ms /x?limit=500
+            < Reset ["a"]
+            >  30331 ms /x?watch=true&resourceVersion=8&allowWatchBookmarks=true&timeoutSeconds=246
         "#]],
     );
 }
