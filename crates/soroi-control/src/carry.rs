@@ -13,10 +13,12 @@
 //!
 //! Knows DESIGN section 6. Must never know how a request is sent or when it is tried again.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use soroi_api::plan::GangRef;
 use soroi_engine::decision::Admission;
-use soroi_engine::event::Name;
+use soroi_engine::event::{Name, PodUid};
 
 use crate::course::{Course, Stage};
 use crate::intake::{JobFacts, PlanFacts};
@@ -26,6 +28,10 @@ use crate::project::plan::PlanOf;
 use crate::world::World;
 use crate::world::gang::{Composed, Part};
 use crate::world::store::Known;
+
+/// Requests about single pods that are prepared at one look: more than can be under way at once,
+/// and few enough that a gang of thousands is not gone through at every answer.
+const PODS_AT_ONCE: usize = 256;
 
 mod bind;
 mod commit;
@@ -50,6 +56,8 @@ pub(crate) struct Next {
     pub(crate) writes: Vec<Write>,
     /// What is seen to stand.
     pub(crate) reached: Option<Reached>,
+    /// [`Course::pins`] as they are from now on.
+    pub(crate) pins: BTreeMap<PodUid, Vec<Name>>,
 }
 
 /// A step that is seen to stand.
@@ -130,7 +138,7 @@ pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
             next.writes.extend(bind::binds(scene, course));
             next.writes.extend(commit::shown(scene, gang, admission));
             next.writes.extend(release::releases(scene, gang, admission));
-            next.writes.extend(bind::ungates(scene, gang, admission));
+            bind::ungate(scene, gang, admission, course, &mut next);
             next
         }
         Stage::Leaving { undo, undone: false } => undo::undo(scene, gang, undo),

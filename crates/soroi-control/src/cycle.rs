@@ -18,7 +18,7 @@ use soroi_engine::{Decision, Engine};
 use crate::call::{Answer, Api, Call};
 use crate::carry::{self, Reached, Scene};
 use crate::config::Config;
-use crate::course::{Course, Stage, Told};
+use crate::course::{Course, Stage, Told, needs_plan};
 use crate::events::Reasons;
 use crate::intake::Schedulers;
 use crate::kind::Kind;
@@ -38,6 +38,10 @@ use crate::{Error, jobs, project};
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
 /// cheaper with all that is known, but must not wait for a cluster that never is quiet.
 const BATCHES_MAX: usize = 32;
+
+/// How often decisions may follow from what was just carried out before the world is looked at
+/// again. Two rounds are the rule.
+const ROUNDS_MAX: usize = 16;
 
 /// A gang with the objects that it is made of, and how far it is.
 struct Unit {
@@ -63,6 +67,8 @@ pub(crate) struct Cycle {
     orphans: BTreeSet<GangId>,
     /// Roots for which the next writes have to be found.
     todo: BTreeSet<Root>,
+    /// The engine was told that a step stands, and has not been asked since.
+    confirmed: bool,
     reins: Reins,
 }
 
@@ -94,6 +100,7 @@ impl Cycle {
             gangs: BTreeMap::new(),
             orphans: BTreeSet::new(),
             todo: BTreeSet::new(),
+            confirmed: false,
             reins,
             clock,
             config,
@@ -113,16 +120,27 @@ impl Cycle {
             self.compose();
             let stops = self.reins.stops();
             if self.watches.are_listed() {
-                if !stops {
-                    self.decide();
-                    self.tell();
-                }
-                self.carry();
+                self.act(stops);
             }
             self.lanes.pump(self.clock.now_millis());
             self.voice.pump(self.clock.now());
             if stops && self.lanes.is_idle() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Decides and carries out. What is seen to stand while carrying out may lead to more: a commit
+    /// to bindings of pods that exist, an undo to another gang's turn.
+    fn act(&mut self, stops: bool) {
+        for _ in 0..ROUNDS_MAX {
+            if !stops {
+                self.decide();
+                self.tell();
+            }
+            self.carry();
+            if !std::mem::take(&mut self.confirmed) {
+                break;
             }
         }
     }
@@ -194,11 +212,14 @@ impl Cycle {
         if let Call::Bind(binding) = &done.write.call {
             self.bound(done, binding, now);
         }
-        if let Answer::Refused(refusal) = &done.answer
-            && target.kind == Kind::GangPlan
-            && !refusal.is_conflict()
-        {
-            self.commit_refused(&target.name, now);
+        let refused = match &done.answer {
+            Answer::Refused(refusal) => !refusal.is_conflict(),
+            // The namespace, or the kind itself, is gone.
+            Answer::Missing => matches!(done.write.call, Call::Create(_)),
+            _ => false,
+        };
+        if refused && matches!(target.kind, Kind::GangPlan | Kind::Workload) {
+            self.commit_refused(done, now);
         }
         // Whoever asked looks again, also when nothing is seen to have changed.
         if let Some(root) = self.lane_root(&done.lane) {
@@ -230,13 +251,19 @@ impl Cycle {
         }
     }
 
-    /// A plan was refused for good: nothing outside has changed, so the engine decides anew.
-    fn commit_refused(&mut self, gang: &GangId, now: Millis) {
-        let Some(root) = self.gangs.get(gang) else { return };
-        let Some(unit) = self.units.get_mut(root) else { return };
-        if matches!(unit.course.stage, Stage::Admitted { committed: false, .. }) {
+    /// What writes an admission down was refused for good: nothing outside has changed, so the
+    /// engine decides anew.
+    fn commit_refused(&mut self, done: &Done, now: Millis) {
+        let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else { return };
+        let Stage::Admitted { admission, committed: false, .. } = &unit.course.stage else { return };
+        let record = match &done.write.call {
+            Call::Create(_) | Call::Replace(_) => needs_plan(admission),
+            Call::MergeStatus(_) => !needs_plan(admission),
+            _ => false,
+        };
+        if record {
             unit.course.stage = Stage::Waiting;
-            self.engine.confirm(Outcome::NotCommitted(gang.clone()), now);
+            self.engine.confirm(Outcome::NotCommitted(unit.composed.gang.id.clone()), now);
         }
     }
 
@@ -245,6 +272,9 @@ impl Cycle {
         let now = self.clock.now_millis();
         let dirty = self.world.take_dirty();
         for event in self.world.take_events() {
+            if let Event::ClusterQueueGone(name) = &event {
+                self.reins.observer.cluster_queue_gone(name);
+            }
             self.engine.apply(event, now);
         }
         for root in dirty {
@@ -440,6 +470,7 @@ impl Cycle {
             let Some(unit) = self.units.get_mut(root) else { break };
             let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
             let next = carry::next(scene, &unit.composed, &unit.course);
+            unit.course.pins = next.pins;
             let Some(reached) = next.reached else {
                 writes.extend(next.writes);
                 break;
@@ -462,10 +493,12 @@ impl Cycle {
             (Reached::Committed, Stage::Admitted { committed, .. }) => {
                 *committed = true;
                 self.engine.confirm(Outcome::Committed(gang), now);
+                self.confirmed = true;
             }
             (Reached::Undone, Stage::Leaving { undone, .. }) => {
                 *undone = true;
                 self.engine.confirm(Outcome::Undone(gang), now);
+                self.confirmed = true;
             }
             (Reached::Clean, stage) => *stage = Stage::Waiting,
             _ => {}
@@ -505,16 +538,22 @@ impl Cycle {
     }
 
     fn group_writes(&self, root: &Root, place: &Place, now: Timestamp) -> Vec<Write> {
-        let Some(group) = self.world.groups.get(place) else { return Vec::new() };
-        let group = &group.facts.facts;
+        let Some(known) = self.world.groups.get(place) else { return Vec::new() };
+        let group = &known.facts.facts;
+        let course = self.units.get(root).map(|unit| &unit.course);
+        let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+        let (status, _) = carry::show::group(scene, known, course);
+        let mut writes: Vec<Write> = status.into_iter().collect();
         let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
         if feeders.iter().any(|job| job.queue.is_some()) {
-            return Vec::new();
+            return writes;
         }
         let members = self.world.group_members(group, &feeders);
         let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
-        let held = self.units.get(root).is_some_and(|unit| unit.course.stage != Stage::Waiting);
-        jobs::podgroup::wants(group, &members, self.world.workloads.get(&workload), held, now)
+        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
+        let workload = self.world.workloads.get(&workload);
+        writes.extend(jobs::podgroup::wants(group, &members, workload, held, now));
+        writes
     }
 
     fn lane_root(&self, name: &Name) -> Option<Root> {

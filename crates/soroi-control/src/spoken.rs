@@ -23,9 +23,11 @@ pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &T
     }
     let workloads = gang.parts.iter().filter_map(|part| scene.world.workloads.by_uid(&part.workload));
     let said = workloads.map(|known| words::pending(workload(&known.meta), told.word, &told.message));
-    let text = carry::show::group(scene, gang, course).and_then(|(_, text)| text);
     let group = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid));
-    let group = group.zip(text).map(|(known, text)| words::group_unschedulable(group_about(&known.meta), &text));
+    let group = group.and_then(|known| {
+        let (_, text) = carry::show::group(scene, known, Some(course));
+        Some(words::group_unschedulable(group_about(&known.meta), &text?))
+    });
     said.chain(group).collect()
 }
 

@@ -1,13 +1,13 @@
 //! Binding members, and letting pods out of the topology gate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use soroi_api::labels::kueue as keys;
 use soroi_engine::decision::{Admission, TopologyPlaces};
-use soroi_engine::event::{Labels, Name, PodPhase, Policy};
+use soroi_engine::event::{Labels, Name, PodPhase, PodUid, Policy};
 
-use super::{Composed, Scene};
+use super::{Composed, Next, PODS_AT_ONCE, Scene};
 use crate::call::Call;
 use crate::course::Course;
 use crate::intake::PodFacts;
@@ -25,7 +25,7 @@ pub(super) fn binds(scene: Scene<'_>, course: &Course) -> Vec<Write> {
             Write { target: pod_target(pod), call: Call::Bind(json!(binding)) }
         })
     });
-    each.collect()
+    each.take(PODS_AT_ONCE).collect()
 }
 
 pub(super) fn pod_target(pod: &soroi_engine::event::Pod) -> Target {
@@ -33,56 +33,76 @@ pub(super) fn pod_target(pod: &soroi_engine::event::Pod) -> Target {
 }
 
 /// Under TopologyOnly: pins every gated pod to a domain that still has room in the assignment, and
-/// lets it go. Whoever was pinned keeps its domain, so the count is taken from the pods.
-pub(super) fn ungates(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Vec<Write> {
+/// lets it go. Whoever was pinned keeps its domain, so the count is taken from the pods, and from
+/// the pins whose requests may still be under way.
+pub(super) fn ungate(
+    scene: Scene<'_>,
+    gang: &Composed,
+    admission: &Admission,
+    course: &Course,
+    next: &mut Next,
+) {
     if admission.policy != Policy::TopologyOnly {
-        return Vec::new();
+        return;
     }
-    let mut writes = Vec::new();
     for seen in scene.parts(gang) {
         let Some(job) = seen.job else { continue };
         let set = admission.pod_sets.iter().find(|set| super::own_name(seen.part, &set.name).is_some());
         let Some(places) = set.and_then(|set| set.topology.as_ref()) else { continue };
         let members: Vec<&PodFacts> =
             scene.world.members(&job.uid).map(|known| &known.facts).filter(|pod| is_live(pod)).collect();
-        writes.extend(assign(&members, places));
+        let pins = assign(&members, places, &course.pins);
+        let waiting = members.iter().filter_map(|pod| Some((pod, pins.get(&pod.pod.uid)?)));
+        let writes = waiting.filter_map(|(pod, values)| {
+            let selector: Labels = places.levels.iter().cloned().zip(values.iter().cloned()).collect();
+            let patch = project::pod::ungate(pod, &selector)?;
+            Some(Write { target: pod_target(&pod.pod), call: Call::Json(patch) })
+        });
+        next.writes.extend(writes.take(PODS_AT_ONCE));
+        next.pins.extend(pins);
     }
-    writes
 }
 
 fn is_live(pod: &PodFacts) -> bool {
     !pod.pod.terminating && matches!(pod.pod.phase, PodPhase::Pending | PodPhase::Running)
 }
 
-/// Gated pods in the order of their completion index, then uid, to domains in order: the same as
+/// The domain of every gated pod: those that have one already keep it, the others, in the order of
+/// their completion index, then uid, get what is left in the order of the domains: the same as
 /// Kueue's greedy assignment.
-fn assign(members: &[&PodFacts], places: &TopologyPlaces) -> Vec<Write> {
+fn assign(
+    members: &[&PodFacts],
+    places: &TopologyPlaces,
+    known: &BTreeMap<PodUid, Vec<Name>>,
+) -> BTreeMap<PodUid, Vec<Name>> {
     let gated = |pod: &PodFacts| pod.gates.iter().any(|gate| &**gate == keys::GATE_TOPOLOGY);
     let mut free: Vec<u32> = places.domains.iter().map(|domain| domain.count).collect();
-    for pod in members.iter().filter(|pod| !gated(pod)) {
-        let at = places.domains.iter().position(|domain| is_pinned(pod, &places.levels, &domain.values));
-        if let Some(count) = at.and_then(|at| free.get_mut(at)) {
-            *count = count.saturating_sub(1);
+    let mut pins = BTreeMap::new();
+    let mut waiting: BTreeSet<(Option<u32>, &PodUid)> = BTreeSet::new();
+    for pod in members {
+        let uid = &pod.pod.uid;
+        let at = match known.get(uid).filter(|_| gated(pod)) {
+            Some(values) => places.domains.iter().position(|domain| domain.values == *values),
+            None => places.domains.iter().position(|domain| is_pinned(pod, &places.levels, &domain.values)),
+        };
+        let room = at.and_then(|at| free.get_mut(at)).filter(|count| **count > 0);
+        match (room, at.and_then(|at| places.domains.get(at))) {
+            (Some(count), Some(domain)) => {
+                *count -= 1;
+                if gated(pod) {
+                    pins.insert(uid.clone(), domain.values.clone());
+                }
+            }
+            _ if gated(pod) => {
+                waiting.insert((pod.pod.index, uid));
+            }
+            _ => {}
         }
     }
-    let mut waiting: BTreeMap<(Option<u32>, &Name), &PodFacts> = BTreeMap::new();
-    for pod in members.iter().filter(|pod| gated(pod)) {
-        waiting.insert((pod.pod.index, &pod.pod.uid), pod);
-    }
-    let mut writes = Vec::new();
-    let mut at = 0;
-    for pod in waiting.into_values() {
-        while free.get(at) == Some(&0) {
-            at += 1;
-        }
-        let (Some(count), Some(domain)) = (free.get_mut(at), places.domains.get(at)) else { break };
-        *count -= 1;
-        let selector: Labels = places.levels.iter().cloned().zip(domain.values.iter().cloned()).collect();
-        if let Some(patch) = project::pod::ungate(pod, &selector) {
-            writes.push(Write { target: pod_target(&pod.pod), call: Call::Json(patch) });
-        }
-    }
-    writes
+    let left = places.domains.iter().zip(&free);
+    let left = left.flat_map(|(domain, count)| std::iter::repeat_n(&domain.values, *count as usize));
+    pins.extend(waiting.into_iter().zip(left).map(|((_, uid), values)| (uid.clone(), values.clone())));
+    pins
 }
 
 fn is_pinned(pod: &PodFacts, levels: &[Name], values: &[Name]) -> bool {

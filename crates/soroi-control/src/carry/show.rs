@@ -6,15 +6,17 @@
 use soroi_engine::event::PodPhase;
 use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
 
-use super::{Composed, Course, Next, PartSeen, Scene, bind, commit};
+use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit};
 use crate::call::Call;
 use crate::course::{Stage, Told};
 use crate::intake::PodFacts;
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
+use crate::parsed::GroupState;
 use crate::project;
 use crate::project::group::{Member, Verdict};
+use crate::world::store::Known;
 
 /// Keeps the reason of a gang shown wherever its users look.
 pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: &mut Next) {
@@ -25,7 +27,6 @@ pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: 
         }
         next.writes.extend(pods(scene, gang, told));
     }
-    next.writes.extend(group(scene, gang, course).and_then(|(write, _)| write));
 }
 
 fn pending(scene: Scene<'_>, seen: &PartSeen<'_>, told: &Told) -> Option<Write> {
@@ -72,7 +73,7 @@ fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
         let patch = project::pod::unschedulable(pod, UNSCHEDULABLE, &message, scene.now)?;
         Some(Write { target: bind::pod_target(&pod.pod), call: Call::JsonStatus(patch) })
     });
-    patches.collect()
+    patches.take(PODS_AT_ONCE).collect()
 }
 
 const UNSCHEDULABLE: &str = "Unschedulable";
@@ -85,36 +86,35 @@ fn members<'a>(scene: Scene<'a>, gang: &'a Composed) -> impl Iterator<Item = &'a
     single.chain(owned).map(|known| &known.facts)
 }
 
-/// The status of the gang's PodGroup, in phases and words of Volcano, and the text for an event.
+/// The status of a PodGroup, in phases and words of Volcano, and the text for an event if it cannot
+/// start. `course`: that of its gang, while it is one.
 pub(crate) fn group(
     scene: Scene<'_>,
-    gang: &Composed,
-    course: &Course,
-) -> Option<(Option<Write>, Option<String>)> {
-    let known = scene.world.groups.by_uid(gang.group.as_ref()?)?;
-    let members: Vec<Member> =
-        members(scene, gang).map(|pod| Member::of(pod, course.binds.contains_key(&pod.pod.uid))).collect();
-    let admitted = matches!(course.stage, Stage::Admitted { .. });
-    let verdict = match (&course.told, &course.stage) {
+    known: &Known<GroupState>,
+    course: Option<&Course>,
+) -> (Option<Write>, Option<String>) {
+    let group = &known.facts.facts;
+    let place = (group.namespace.clone(), group.name.clone());
+    let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
+    let placed = |pod: &PodFacts| course.is_some_and(|course| course.binds.contains_key(&pod.pod.uid));
+    let members = scene.world.group_members(group, &feeders);
+    let members: Vec<Member> = members.into_iter().map(|pod| Member::of(pod, placed(pod))).collect();
+    let stage = course.map_or(&Stage::Waiting, |course| &course.stage);
+    let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
         (Some(told), _) => verdict(told),
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         _ => Verdict::Underway,
     };
+    let admitted = matches!(stage, Stage::Admitted { .. });
     let before = &known.facts.status;
-    let (after, event) = project::group::status(
-        &known.meta.uid,
-        known.facts.facts.min_member,
-        &members,
-        admitted,
-        &verdict,
-        Some(before),
-        scene.now,
-    );
+    let least = group.min_member;
+    let uid = &known.meta.uid;
+    let (after, event) =
+        project::group::status(uid, least, &members, admitted, &verdict, Some(before), scene.now);
     let patch = project::status_patch(Some(&known.meta.version), Some(before), &after);
     let target = Target::new(Kind::PodGroup, &known.meta.namespace, &known.meta.name);
-    let write = patch.map(|patch| Write { target, call: Call::Merge(patch) });
-    Some((write, event))
+    (patch.map(|patch| Write { target, call: Call::Merge(patch) }), event)
 }
 
 fn verdict(told: &Told) -> Verdict<'_> {

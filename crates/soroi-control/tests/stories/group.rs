@@ -101,7 +101,7 @@ fn a_group_with_a_queue_name_has_one_workload() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             workload  podgroup-train-… not QuotaReserved (The group has no pods); not Admitted (The workload has no reservation)
-            podgroup  train        Inqueue      Scheduled:
+            podgroup  train        Pending      Scheduled:
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
     });
@@ -124,18 +124,18 @@ fn jobs_that_name_one_group_start_together() {
             pod       gpu-hog      worker1      Running
             job       left         suspended    active 0 succeeded 0
             job       right        suspended    active 0 succeeded 0
-            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
-            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
-            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-44178: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
+            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
+            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
+            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.wait(5).await;
         story.see(expect![[r#"
-            pod       left-…       worker1      Running
-            pod       left-…       worker1      Running
-            pod       right-…      worker2      Running
-            pod       right-…      worker2      Running
+            pod       left-…       worker2      Running
+            pod       left-…       worker2      Running
+            pod       right-…      worker1      Running
+            pod       right-…      worker1      Running
             job       left         released     active 2 succeeded 0
             job       right        released     active 2 succeeded 0
             workload  job-left-…   QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
@@ -162,8 +162,8 @@ fn a_pod_of_volcano_without_a_group_gets_one() {
         story.see(expect![[r#"
             pod       lone-0       worker1      Running
             pod       ours-0       worker1      Running
-            podgroup  podgroup-2098eb73-d436-4d77-83d6-845323ce3c71 Running      Scheduled:
-            plan      podgroup-2098eb73-d436-4d77-83d6-845323ce3c71 Settled      1 pods
+            podgroup  podgroup-… Running      Scheduled:
+            plan      podgroup-…   Settled      1 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
     });

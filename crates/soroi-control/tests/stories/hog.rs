@@ -25,28 +25,37 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             queue     gpu-queue    pending 1 admitted 1 gpu 2
         "#]]).await;
         expect![[r#"
-            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.delete("/apis/batch/v1/namespaces/default/jobs/small").await;
         story.wait(5).await;
         story.see(expect![[r#"
-            pod       small-…      worker2      Running
-            pod       small-…      worker2      Running
-            job       train        suspended    active 0 succeeded 0
-            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-            plan      job-small-…  Settled      2 pods
-            queue     gpu-queue    pending 1 admitted 0 gpu 2
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       train        released     active 4 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            plan      job-train-…  Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
         expect![[r#"
-            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
+            Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s
+            Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 10s
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
         expect![[r#"
+            Normal  CreatedWorkload: Created Workload: default/job-train-…
             Normal  Suspended: Job suspended
-            Normal  CreatedWorkload: Created Workload: default/job-train-5a20d
+            Normal  Resumed: Job resumed
+            Normal  Started: Admitted by clusterQueue gpu-queue
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
         "#]].assert_eq(&story.events("Job", "train").await);
     });
 }

@@ -37,16 +37,16 @@ fn a_finished_job_leaves_nothing() {
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
         expect![[r#"
-            Normal  Suspended: Job suspended
-            Normal  SuccessfulCreate: Created pod: train-6626d
-            Normal  SuccessfulCreate: Created pod: train-pqfpj
-            Normal  SuccessfulCreate: Created pod: train-vj57z
-            Normal  SuccessfulCreate: Created pod: train-k9d6l
+            Normal  CreatedWorkload: Created Workload: default/job-train-…
             Normal  Resumed: Job resumed
-            Normal  Completed: Job completed
-            Normal  CreatedWorkload: Created Workload: default/job-train-92d2d
             Normal  Started: Admitted by clusterQueue gpu-queue
-            Normal  FinishedWorkload: Workload 'default/job-train-92d2d' is declared finished
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  SuccessfulCreate: Created pod: train-…
+            Normal  Suspended: Job suspended
+            Normal  Completed: Job completed
+            Normal  FinishedWorkload: Workload 'default/job-train-…' is declared finished
         "#]].assert_eq(&story.events("Job", "train").await);
     });
 }
@@ -60,13 +60,7 @@ fn a_deleted_job_leaves_nothing() {
         story.delete(TRAIN).await;
         story.wait(40).await;
         story.see(expect![[r#"
-            pod       train-…      worker1      Running
-            pod       train-…      worker1      Running
-            pod       train-…      worker2      Running
-            pod       train-…      worker2      Running
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            plan      job-train-…  Settled      4 pods
-            queue     gpu-queue    pending 0 admitted 0 gpu 4
+            queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
     });
 }
@@ -106,7 +100,7 @@ fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor don't allow to fit any of 4 pod(s): 0/2 nodes are available: 2 Insufficient example.com/gpu)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s))
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -171,8 +165,8 @@ fn a_workload_that_is_switched_off_leaves_and_comes_back() {
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
         expect![[r#"
-            Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 0s
             Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s (x2)
+            Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 0s
             Normal  EvictedDueToDeactivated: The workload is deactivated
             Warning Inadmissible: The workload is deactivated
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 65s
@@ -243,8 +237,8 @@ fn a_workload_without_a_job_is_admitted_by_its_status() {
         story.patch(queue, &json!({ "spec": { "stopPolicy": "HoldAndDrain" } })).await;
         story.wait(5).await;
         story.see(expect![[r#"
-            workload  alone        not QuotaReserved (The ClusterQueue is stopped); not Admitted (The workload has no reservation); Evicted (The ClusterQueue is stopped); not Requeued (The ClusterQueue is stopped)
-            queue     gpu-queue    pending 0 admitted 1 gpu 4
+            workload  alone        not QuotaReserved (ClusterQueue gpu-queue is inactive); not Admitted (The workload has no reservation); Evicted (The ClusterQueue is stopped); not Requeued (The ClusterQueue is stopped)
+            queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
     });
 }

@@ -60,7 +60,6 @@ fn quota_only_burns_three_gpus() {
         pod       train-…      worker2      Running
         pod       train-…      worker2      Running
         job       train        released     active 4 succeeded 0
-        workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 0 admitted 1 gpu 4
     "#]]);
@@ -85,7 +84,6 @@ fn after_admission_holds_quota_for_pods_that_wait() {
         pod       train-…      worker2      Running
         pod       train-…      worker2      Running
         job       train        released     active 4 succeeded 0
-        workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         plan      job-train-…  Settled      4 pods
         queue     gpu-queue    pending 0 admitted 1 gpu 4
@@ -104,11 +102,12 @@ fn topology_only_waits_and_pins() {
         workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         queue     gpu-queue    pending 1 admitted 1 gpu 2
     "#]], expect![[r#"
-        pod       small-…      worker2      Running
-        pod       small-…      worker2      Running
-        job       train        suspended    active 0 succeeded 0
-        workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-        queue     gpu-queue    pending 1 admitted 0 gpu 2
+        pod       train-…      -            Pending
+        pod       train-…      worker1      Running
+        pod       train-…      worker1      Running
+        pod       train-…      worker2      Running
+        job       train        released     active 4 succeeded 0
+        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+        queue     gpu-queue    pending 0 admitted 1 gpu 4
     "#]]);
 }

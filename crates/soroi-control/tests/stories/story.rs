@@ -197,7 +197,7 @@ impl Story {
             );
             line(&mut board, "queue", &[text(&queue["metadata"]["name"]), &counts]);
         }
-        board
+        calm(&board)
     }
 
     /// The events of an object, oldest first: reason and message, with the count if more than one.
@@ -206,12 +206,16 @@ impl Story {
         events.retain(|event| {
             event["regarding"]["kind"] == kind && shorten(text(&event["regarding"]["name"])) == name
         });
-        events.sort_by_key(|event| text(&event["eventTime"]).to_owned());
-        let lines = events.iter().map(|event| {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for event in &events {
             let count = event["series"]["count"].as_i64().map(|count| format!(" (x{count})")).unwrap_or_default();
-            format!("{:<7} {}: {}{count}\n", text(&event["type"]), text(&event["reason"]), text(&event["note"]))
-        });
-        lines.collect()
+            let note = calm(text(&event["note"]));
+            let line = format!("{:<7} {}: {note}{count}\n", text(&event["type"]), text(&event["reason"]));
+            lines.push((text(&event["metadata"]["creationTimestamp"]).to_owned(), line));
+        }
+        // Within a second the order is that of the text.
+        lines.sort();
+        lines.into_iter().map(|(_, line)| line).collect()
     }
 
     pub async fn see(&self, expected: Expect) {
@@ -238,12 +242,35 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or(0)
 }
 
+/// A text without what is drawn at random: the ends of generated names, and uids.
+pub fn calm(text: &str) -> String {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut calmed = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(part) {
+        let end = rest[start..].find(|c| !part(c)).map_or(rest.len(), |end| start + end);
+        calmed.push_str(&rest[..start]);
+        calmed.push_str(&shorten(&rest[start..end]));
+        rest = &rest[end..];
+    }
+    calmed + rest
+}
+
 /// A name without the random part at its end.
 fn shorten(name: &str) -> String {
+    let uid = |text: &str| text.len() == 36 && text.matches('-').count() == 4;
+    if name.len() >= 36 && name.is_ascii() && uid(&name[name.len() - 36..]) {
+        return format!("{}…", &name[..name.len() - 36]);
+    }
     match name.rsplit_once('-') {
-        Some((base, end)) if end.len() == 5 => format!("{base}-…"),
+        Some((base, end)) if end.len() == 5 && is_random(end) => format!("{base}-…"),
         _ => name.to_owned(),
     }
+}
+
+/// Generated names have no vowels, hashes have digits (nearly always).
+fn is_random(end: &str) -> bool {
+    end.contains(|c: char| c.is_ascii_digit()) || !end.contains(['a', 'e', 'i', 'o', 'u'])
 }
 
 fn collection(api_version: &str, kind: &str) -> String {

@@ -9,7 +9,7 @@ use soroi_apiserver::{Admission, AdmissionRequest, AdmissionResponse, Operation}
 use soroi_control::Config;
 use soroi_embedded::Options;
 
-use crate::story::{CLUSTER, job, play, play_on};
+use crate::story::{CLUSTER, calm, job, play, play_on};
 
 /// Refuses all but one pod of the Job `train`, as a ResourceQuota does, while it is on.
 struct Quota(Arc<AtomicBool>);
@@ -59,20 +59,22 @@ fn a_gang_whose_pods_cannot_be_created_gives_everything_back() {
         story.delete("/apis/batch/v1/namespaces/default/jobs/small").await;
         story.wait(120).await;
         story.see(expect![[r#"
-            pod       small-…      worker1      Running
-            pod       small-…      worker1      Running
-            job       train        suspended    active 0 succeeded 0
-            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not Admitted (The workload has no reservation)
-            plan      job-small-…  Settled      2 pods
-            queue     gpu-queue    pending 1 admitted 0 gpu 2
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       train        released     active 4 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            plan      job-train-…  Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
         expect![[r#"
+            Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s (x2)
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 0s
-            Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s
+            Warning AdmissionUndone: Exceeded the PodsReady timeout default/job-train-…: 0 of 4 pods exist
             Warning Pending: pausing before it is tried again
-            Warning AdmissionUndone: Exceeded the PodsReady timeout default/job-train-92d2d: 0 of 4 pods exist
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
+            Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 75s
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
     });
 }
@@ -92,22 +94,27 @@ fn a_template_is_restored_exactly() {
         story.wait(1).await;
         story.wait(5).await;
         let path = "/apis/batch/v1/jobs";
+        let shown = |template: &serde_json::Value| {
+            let spec = &template["spec"];
+            let parts = json!([template["metadata"], spec["nodeSelector"], spec["tolerations"]]);
+            calm(&format!("{parts:#}"))
+        };
         let released = story.list(path).await.remove(0)["spec"]["template"].clone();
         expect![[r#"
             [
               {
                 "annotations": {
-                  "kueue.x-k8s.io/workload": "job-train-92d2d"
+                  "kueue.x-k8s.io/workload": "job-train-…"
                 },
                 "labels": {
-                  "batch.kubernetes.io/controller-uid": "2098eb73-d436-4d77-83d6-845323ce3c71",
+                  "batch.kubernetes.io/controller-uid": "…",
                   "batch.kubernetes.io/job-name": "train",
-                  "controller-uid": "2098eb73-d436-4d77-83d6-845323ce3c71",
+                  "controller-uid": "…",
                   "job-name": "train",
                   "kueue.x-k8s.io/cluster-queue-name": "gpu-queue",
                   "kueue.x-k8s.io/local-queue-name": "team-a",
                   "kueue.x-k8s.io/podset": "main",
-                  "soroi.dev/gang": "30260345-dd9e-4ec1-8f44-8a5882bb9698"
+                  "soroi.dev/gang": "…"
                 }
               },
               {
@@ -120,7 +127,7 @@ fn a_template_is_restored_exactly() {
                   "operator": "Exists"
                 }
               ]
-            ]"#]].assert_eq(&format!("{:#}", json!([released["metadata"], released["spec"]["nodeSelector"], released["spec"]["tolerations"]])));
+            ]"#]].assert_eq(&shown(&released));
         let workload = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await.remove(0);
         let name = workload["metadata"]["name"].as_str().unwrap().to_owned();
         let off = json!({ "spec": { "active": false } });
@@ -131,15 +138,15 @@ fn a_template_is_restored_exactly() {
             [
               {
                 "labels": {
-                  "batch.kubernetes.io/controller-uid": "2098eb73-d436-4d77-83d6-845323ce3c71",
+                  "batch.kubernetes.io/controller-uid": "…",
                   "batch.kubernetes.io/job-name": "train",
-                  "controller-uid": "2098eb73-d436-4d77-83d6-845323ce3c71",
+                  "controller-uid": "…",
                   "job-name": "train"
                 }
               },
               null,
               null
-            ]"#]].assert_eq(&format!("{:#}", json!([restored["metadata"], restored["spec"]["nodeSelector"], restored["spec"]["tolerations"]])));
+            ]"#]].assert_eq(&shown(&restored));
     });
 }
 
