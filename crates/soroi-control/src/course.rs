@@ -44,6 +44,9 @@ pub(crate) struct Course {
     pub(crate) told: Option<Told>,
     /// Members that are to be bound, and where.
     pub(crate) binds: BTreeMap<PodUid, Name>,
+    /// Domains of members that are still seen behind the topology gate. The request may be under
+    /// way, so a domain that was given once is not given to another pod.
+    pub(crate) pins: BTreeMap<PodUid, Vec<Name>>,
 }
 
 /// A reason as it is to be shown.
@@ -64,6 +67,7 @@ impl Course {
         self.stage = Stage::Admitted { admission, committed: false, settled: false };
         self.told = None;
         self.binds.clear();
+        self.pins.clear();
     }
 
     /// Its admission is taken back.
@@ -71,6 +75,7 @@ impl Course {
         self.stage = Stage::Leaving { undo, undone: false };
         self.told = None;
         self.binds.clear();
+        self.pins.clear();
     }
 
     /// Takes up what an earlier run wrote down, if nothing was decided since. Otherwise a decision
