@@ -13,6 +13,7 @@ mod bind;
 pub(crate) mod ceiling;
 mod facts;
 mod gather;
+pub(crate) mod grow;
 mod leave;
 mod outcome;
 mod repair;
@@ -50,7 +51,7 @@ impl Engine {
     }
 
     /// After a change of rules everybody is looked at, and no certificate stands.
-    fn reconfigure(&mut self) {
+    pub(crate) fn reconfigure(&mut self) {
         if !std::mem::take(&mut self.reconfigured) {
             return;
         }
@@ -69,19 +70,33 @@ impl Engine {
             self.timers.remove(&(when, id.clone()));
             self.touch(&id);
         }
-        for (id, pods) in std::mem::take(&mut self.touched) {
-            self.look(&id, pods, now, out);
+        // Whatever is held is accounted for before anything is decided.
+        for id in self.account_for_touched(now, out) {
+            self.look(&id, now, out);
+        }
+    }
+
+    /// What is known of the touched gangs and their pods is what they hold. Returns them.
+    pub(crate) fn account_for_touched(&mut self, now: Millis, out: &mut Vec<Decision>) -> Vec<GangId> {
+        let touched = std::mem::take(&mut self.touched);
+        for (id, pods) in &touched {
+            self.account(id, pods, now, out);
+        }
+        touched.into_keys().collect()
+    }
+
+    fn account(&mut self, id: &GangId, pods: &BTreeSet<PodUid>, now: Millis, out: &mut Vec<Decision>) {
+        if self.gangs.contains_key(id) {
+            self.bury_if_gone(id, now);
+            self.restore(id, now, out);
+            pods.iter().for_each(|pod| self.follow_pod(id, pod));
         }
     }
 
     /// One gang lives on.
-    fn look(&mut self, id: &GangId, pods: BTreeSet<PodUid>, now: Millis, out: &mut Vec<Decision>) {
-        if !self.gangs.contains_key(id) {
-            return;
-        }
-        self.bury_if_gone(id, now);
-        self.restore(id, now, out);
-        let next = match self.gangs[id].held.as_ref().map(|held| held.phase.clone()) {
+    fn look(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
+        let Some(state) = self.gangs.get(id) else { return };
+        let next = match state.held.as_ref().map(|held| held.phase.clone()) {
             None => self.stand(id, now),
             Some(Phase::Assumed | Phase::Undoing(_)) => None,
             Some(Phase::Committed | Phase::Replacing) => match self.must_leave(id) {
@@ -89,7 +104,7 @@ impl Engine {
                     self.undo(id, reason, out);
                     None
                 }
-                None => self.live(id, pods, now, out),
+                None => self.live(id, now, out),
             },
         };
         let lingers_until = self.release_lingering(id, now);

@@ -113,6 +113,12 @@ impl<N> Default for Waiting<N> {
 impl<N: Clone + Ord> Waiting<N> {
     /// Puts a gang into a line of this order, or moves it to its new turn or want.
     pub fn join(&mut self, line: LineKey, strategy: QueueingStrategy, turn: Turn, ask: N) {
+        if let Some(at) = self.lines.get_mut(&line)
+            && at.strategy != strategy
+        {
+            at.strategy = strategy;
+            self.awake.insert(line.clone());
+        }
         if let Some((old, want)) = self.stands.get(&turn.id)
             && *old == turn
             && self.want(*want).line == line

@@ -1,10 +1,10 @@
 //! Invariant 5, progress: an engine that is told the objects anew, holds what is held, and decides
 //! everybody without certificates comes to the same answers.
 
+use crate::decide::wanted::Wanted;
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{Event, Millis};
-use crate::queue::LineKey;
 use crate::reason::Reason;
 
 pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
@@ -14,9 +14,10 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
         .keys()
         .filter(|id| engine.waiting.stand(id).is_some() || fresh.gangs[*id].held.is_none());
     for id in waiting.cloned().collect::<Vec<_>>() {
-        match engine.waiting.stand(&id).map(|(_, want)| engine.waiting.line_of(want)) {
-            Some(LineKey::Admitted) => fresh.want_places(&id),
-            _ => _ = fresh.stand(&id, now),
+        match engine.waiting.stand(&id).map(|(_, want)| engine.waiting.ask(want)) {
+            Some(Wanted::Places(_)) => fresh.want_places(&id),
+            Some(Wanted::More(_)) => fresh.want_growth(&id),
+            Some(Wanted::Start(_)) | None => _ = fresh.stand(&id, now),
         }
     }
     fresh.place_admitted(now, &mut decisions);

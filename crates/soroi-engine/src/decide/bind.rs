@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::gang::{Phase, SeatKind, SeatRef, SeatSet, SeatState};
+use super::gang::{Held, Phase, SeatKind, SeatRef, SeatSet, SeatState};
 use crate::cluster::Cluster;
 use crate::decision::Decision;
 use crate::engine::Engine;
@@ -59,7 +59,8 @@ impl Engine {
             return;
         }
         let started = held.started();
-        let exist = held.running_or_done() + held.count(SeatKind::Sent) + held.count(SeatKind::Promised);
+        let have = held.running_or_done();
+        let exist = have + held.count(SeatKind::Sent) + held.count(SeatKind::Promised);
         let ready = started || (exist >= minimum && exist > 0);
         if held.phase != Phase::Committed || held.retry_at > now || !ready {
             self.waiting.leave(id);
@@ -69,15 +70,20 @@ impl Engine {
         let mut tester = Tester::default();
         let (fit, misfit): (Vec<_>, Vec<_>) =
             promised.into_iter().partition(|at| self.takes_its_pod(id, *at, &mut tester));
-        if started || misfit.is_empty() {
+        let enough = u32::try_from(fit.len()).unwrap_or(u32::MAX).saturating_add(have) >= minimum;
+        let starts = started || enough && !fit.is_empty();
+        if starts {
             fit.into_iter().for_each(|at| self.bind(id, at, out));
         }
         if misfit.is_empty() {
-            self.waiting.leave(id);
+            match self.gangs[id].held.as_ref().is_some_and(Held::may_grow) {
+                true => self.want_growth(id),
+                false => self.waiting.leave(id),
+            }
             return;
         }
         // Nothing runs yet: all are planned anew, with more room to choose from.
-        let leave_seats = if started { misfit } else { self.seats_to_replan(id) };
+        let leave_seats = if starts { misfit } else { self.seats_to_replan(id) };
         for at in leave_seats {
             self.set_node(id, at, None);
         }

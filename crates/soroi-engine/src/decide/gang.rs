@@ -222,6 +222,8 @@ impl Held {
             self.seat_of.insert(pod.clone(), at);
             self.unseated.remove(pod);
         }
+        // Whoever is lost must be replaced before all are bound again.
+        self.settled &= !matches!(state.kind(), SeatKind::Open | SeatKind::Vacating);
         self.by_kind.entry(old.kind()).or_default().remove(&at);
         self.by_kind.entry(state.kind()).or_default().insert(at);
     }
@@ -239,6 +241,7 @@ impl Held {
     /// that is another.
     pub(crate) fn remove_seat(&mut self, at: SeatRef) -> SeatRef {
         let last = SeatRef { set: at.set, ordinal: self.sets[at.set].seats.len() - 1 };
+        let settled = self.settled;
         self.sit(at, SeatState::Open);
         let state = self.seat(last).state.clone();
         self.sit(last, SeatState::Open);
@@ -247,6 +250,7 @@ impl Held {
         if at != last {
             self.sit(at, state);
         }
+        self.settled = settled;
         last
     }
 

@@ -1,7 +1,7 @@
 //! Members take their seats: what is heard of a pod decides who sits where, and what its place
 //! charges. A place charges its node exactly once; the pod that is seen there replaces it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::gang::{GangState, Held, SeatKind, SeatRef, SeatState};
 use crate::cluster::{Cluster, Occupant};
@@ -13,18 +13,11 @@ use crate::world::World;
 
 impl Engine {
     /// One step in the life of an admitted gang. Returns when time alone has it look again.
-    pub(super) fn live(
-        &mut self,
-        id: &GangId,
-        pods: BTreeSet<PodUid>,
-        now: Millis,
-        out: &mut Vec<Decision>,
-    ) -> Option<Millis> {
-        self.rewrite_lost_plan(id, out);
+    pub(super) fn live(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) -> Option<Millis> {
+        self.rewrite_lost_plan(id, now, out);
         let fact = self.gangs.get(id)?.fact.as_ref()?;
         let parked = fact.readiness == Readiness::NotYet(NotYet::ChecksPending);
         self.follow_counts(id);
-        pods.iter().for_each(|pod| self.follow_pod(id, pod));
         if parked || !self.gangs[id].held.as_ref()?.binds() {
             return None;
         }
@@ -49,13 +42,16 @@ impl Engine {
             }
         }
         by_node.values_mut().for_each(|seats| seats.reverse());
+        let (live, leaving): (Vec<_>, Vec<_>) =
+            bound.into_iter().partition(|uid| self.world.pods[uid].is_live());
         let mut homeless = Vec::new();
-        for uid in bound {
+        for uid in live.into_iter().chain(leaving) {
             let pod = &self.world.pods[&uid];
             let (node, live) = (pod.node.clone().unwrap_or_else(|| "".into()), pod.is_live());
             let set = self.gangs[id].set_of(pod);
-            match set.and_then(|set| by_node.get_mut(&(set, node))?.pop()).filter(|_| live) {
-                Some(at) => self.sit(id, at, SeatState::Bound(uid)),
+            match set.and_then(|set| by_node.get_mut(&(set, node))?.pop()) {
+                Some(at) if live => self.sit(id, at, SeatState::Bound(uid)),
+                Some(at) => self.sit(id, at, SeatState::Vacating(uid)),
                 None => homeless.push(uid),
             }
         }
@@ -98,9 +94,6 @@ impl Engine {
         let still_lives = next == SeatState::Open && ours.is_some_and(Pod::is_live);
         if still_lives {
             held.unseated.insert(uid.clone());
-        }
-        if matches!(next.kind(), SeatKind::Open | SeatKind::Vacating) {
-            held.settled = false;
         }
         self.sit(id, at, next);
     }

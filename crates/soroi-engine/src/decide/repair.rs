@@ -36,7 +36,14 @@ impl Engine {
     /// Gives places to admitted gangs, in the order of their turns and before anybody starts.
     pub(crate) fn place_admitted(&mut self, now: Millis, out: &mut Vec<Decision>) {
         while let Some((turn, want)) = self.waiting.head(&LineKey::Admitted) {
-            let Wanted::Places(request) = self.waiting.ask(want).clone() else { return };
+            let request = match self.waiting.ask(want).clone() {
+                Wanted::Places(request) => request,
+                Wanted::More(growth) => {
+                    self.grow(&turn.id, want, &growth, now, out);
+                    continue;
+                }
+                Wanted::Start(_) => return,
+            };
             match place(&mut self.cluster, &request) {
                 Ok(placement) => {
                     self.waiting.leave(&turn.id);
@@ -76,15 +83,13 @@ impl Engine {
     }
 
     /// The plan was removed by force: it is written again from memory.
-    pub(super) fn rewrite_lost_plan(&mut self, id: &GangId, out: &mut Vec<Decision>) {
+    pub(super) fn rewrite_lost_plan(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
         if !self.plans_lost.remove(id) {
             return;
         }
-        let held = self.gangs.get_mut(id).and_then(|state| state.held.as_mut());
-        let written = |held: &&mut Held| held.binds() && held.phase == Phase::Committed;
-        if let Some(held) = held.filter(written) {
-            held.phase = Phase::Replacing;
-            out.push(Decision::Place(held.admission.clone()));
+        let held = self.gangs.get(id).and_then(|state| state.held.as_ref());
+        if held.is_some_and(|held| held.binds() && held.phase == Phase::Committed) {
+            self.write_places(id, now, out);
         }
     }
 
@@ -142,15 +147,11 @@ impl Engine {
         let state = &self.gangs[id];
         let held = state.held.as_ref().expect("homeless members belong to an admission");
         let request = |((set, shape), seats): (&(usize, Arc<Shape>), &Vec<SeatRef>)| PodSetRequest {
-            name: held.sets[*set].name.clone(),
             count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
-            ask: held.sets[*set].ask(shape),
-            topology: held.sets[*set].topology.clone(),
-            request: self.topology_request(id, *set),
             // Pods of one set belong together, also when their real shapes differ.
             group: Some(held.sets[*set].name.clone()).filter(|_| several_shapes(homeless, *set)),
             bound: settled_nodes(held, *set),
-            pinned: Vec::new(),
+            ..pod_set_request(held, *set, shape, self.topology_request(id, *set))
         };
         let all: usize = homeless.values().map(Vec::len).sum();
         let placed = held.seats().filter(|(_, seat)| {
@@ -180,8 +181,24 @@ impl Engine {
     }
 }
 
+/// What pods of this shape ask in a pod set that has its flavors.
+pub(super) fn pod_set_request(
+    held: &Held,
+    set: usize,
+    shape: &Arc<Shape>,
+    request: TopologyRequest,
+) -> PodSetRequest {
+    PodSetRequest {
+        name: held.sets[set].name.clone(),
+        ask: held.sets[set].ask(shape),
+        topology: held.sets[set].topology.clone(),
+        request,
+        ..PodSetRequest::default()
+    }
+}
+
 /// Node and number of seats there that are kept or taken, in node order.
-fn settled_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
+pub(super) fn settled_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
     let mut counts: BTreeMap<Name, u32> = BTreeMap::new();
     for seat in &held.sets[set].seats {
         if let (Some(node), false) =

@@ -61,7 +61,8 @@ impl Engine {
         self.hold(plan.admission, phase, now);
         if let Some(held) = self.gangs.get_mut(&id).and_then(|state| state.held.as_mut()) {
             held.was_whole = plan.phase == PlanPhase::Settled;
-            held.settled = held.was_whole;
+            let all = held.sets.iter().map(|set| set.seats.len()).sum::<usize>();
+            held.settled = held.was_whole && held.running_or_done() as usize == all;
         }
         if undoing {
             let reason = UndoReason::Interrupted;

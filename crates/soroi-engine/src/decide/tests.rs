@@ -3,6 +3,7 @@
 mod board;
 mod life;
 mod queues;
+mod random;
 mod restart;
 mod script;
 mod start;

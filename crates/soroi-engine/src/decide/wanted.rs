@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::gang::{GangState, binds};
+use super::grow::Growth;
 use crate::engine::Engine;
 use crate::event::{
     Gang, GangId, LocalQueue, Millis, Name, Policy, QueueingStrategy, Readiness, Shape, StopPolicy,
@@ -23,6 +24,8 @@ pub(crate) enum Wanted {
     Start(Arc<Start>),
     /// Places, for a gang that holds quota already.
     Places(Arc<PlaceRequest>),
+    /// More members than it was admitted with.
+    More(Arc<Growth>),
 }
 
 /// A gang that wants to start.

@@ -245,7 +245,9 @@ impl Tree {
         let node = |(ix, node): (usize, &Node)| {
             let is_queue = queues.contains(&ix);
             let name = node.name.clone();
-            let cells = node.cells.clone().into_iter();
+            // What neither has quota nor is used may be there or not.
+            let cells =
+                node.cells.clone().into_iter().filter(|(_, cell)| (cell.subtree, cell.used) != (0, 0));
             cells.map(move |(what, cell)| (name.clone(), is_queue, what, cell.subtree, cell.used))
         };
         self.nodes.iter().enumerate().flat_map(node).collect()

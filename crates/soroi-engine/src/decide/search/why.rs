@@ -22,7 +22,7 @@ impl Search<'_> {
             problems.insert(at, refused);
             let flavors = flavors.unwrap_or_default();
             if !stop
-                && self.ground.is_none()
+                && flavors.is_empty()
                 && let Some(problem) = self.alone_problem(at, &flavors)
             {
                 let problem = self.measured(at, &flavors, problem);
@@ -38,7 +38,7 @@ impl Search<'_> {
             self.together(&chosen, &mut problems, &mut places);
         }
         let name = |at: usize| self.start.sets[at].name.clone();
-        if self.ground.is_some() {
+        if places.is_empty() || !problems.is_empty() {
             Reason::NoFlavor(problems.into_iter().map(|(at, problems)| (name(at), problems)).collect())
         } else {
             Reason::NoPlace(places.into_iter().map(|(at, problem)| (name(at), problem)).collect())

@@ -41,6 +41,8 @@ pub(crate) struct Board {
     /// What was decided, and everything of it.
     pub(crate) log: String,
     pub(crate) decisions: Vec<Decision>,
+    /// Decisions that nobody has answered yet.
+    pub(crate) open: Vec<Decision>,
     /// Per gang, the number of its next member: names are not used twice.
     pub(crate) created: BTreeMap<Name, u32>,
 }
@@ -63,6 +65,7 @@ impl Board {
             injected: BTreeMap::new(),
             log: String::new(),
             decisions: Vec::new(),
+            open: Vec::new(),
             created: BTreeMap::new(),
         };
         board.tell("namespace ns", Event::Namespace { name: "ns".into(), labels: Labels::new() });
@@ -128,8 +131,10 @@ impl Board {
 
     /// Decides, and answers as `auto` says, until nothing is decided any more.
     pub(crate) fn settle(&mut self) {
-        for _ in 0..1000 {
-            let before = self.engine.clone();
+        for _ in 0..100 {
+            let mut before = self.engine.clone();
+            before.reconfigure();
+            before.account_for_touched(self.now, &mut Vec::new());
             let decisions = self.engine.decide(self.now);
             let mut violations = self.engine.check(self.now).err().unwrap_or_default();
             violations.extend(crate::check::check_step(&before, &decisions, &self.engine));
@@ -201,11 +206,7 @@ impl Board {
             Decision::Admit(admission) | Decision::Place(admission) if self.auto.commit => {
                 self.commit(admission)
             }
-            Decision::Bind { pod, node, .. } if self.auto.bind => {
-                self.engine.confirm(Outcome::Bound(pod.clone()), self.now);
-                let node = node.clone();
-                self.change_pod(&pod.clone(), |pod| (pod.node, pod.phase) = (Some(node), PodPhase::Running));
-            }
+            Decision::Bind { pod, node, .. } if self.auto.bind => self.bind(pod, node, false),
             Decision::Settled(id) => {
                 if let Some(plan) = self.plans.get_mut(id) {
                     plan.phase = PlanPhase::Settled;
@@ -217,11 +218,33 @@ impl Board {
                     plan.phase = PlanPhase::Undoing;
                 }
                 self.echo_plan(&gang.clone());
-                if self.auto.commit {
-                    self.carry_out_undo(&gang.clone());
+                match self.auto.commit {
+                    true => self.carry_out_undo(&gang.clone()),
+                    false => self.open.push(decision.clone()),
                 }
             }
-            _ => {}
+            Decision::Admit(_) | Decision::Place(_) | Decision::Bind { .. } => {
+                self.open.push(decision.clone())
+            }
+            Decision::Pending { .. } => {}
+        }
+    }
+
+    /// The API server takes the binding, unless the pod cannot be bound any more.
+    pub(crate) fn bind(&mut self, pod: &PodUid, node: &Name, seen_first: bool) {
+        let bindable =
+            self.pods.get(&**pod).is_some_and(|pod| pod.node.is_none() && pod.is_live() && pod.bindable);
+        if !bindable {
+            self.engine.confirm(Outcome::NotBound { pod: pod.clone(), lost: true }, self.now);
+            return;
+        }
+        if !seen_first {
+            self.engine.confirm(Outcome::Bound(pod.clone()), self.now);
+        }
+        let to = node.clone();
+        self.change_pod(pod, |pod| (pod.node, pod.phase) = (Some(to), PodPhase::Running));
+        if seen_first {
+            self.engine.confirm(Outcome::Bound(pod.clone()), self.now);
         }
     }
 
@@ -229,7 +252,10 @@ impl Board {
     pub(crate) fn commit(&mut self, admission: &Admission) {
         let id = admission.gang.clone();
         let name = self.gang_named(&id);
-        let gang = self.gangs[&name].clone();
+        let Some(gang) = self.gangs.get(&name).cloned() else {
+            self.engine.confirm(Outcome::NotCommitted(id), self.now);
+            return;
+        };
         if matches!(admission.policy, Policy::Unified | Policy::AfterAdmission) {
             let plan = Plan {
                 gang: id.clone(),

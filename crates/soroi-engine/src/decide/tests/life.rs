@@ -62,6 +62,9 @@ fn nothing_is_bound_before_the_commit() {
               a: (train) (train)
               train: assumed, 0 running
             commit train
+              bind train-0 to a
+              bind train-1 to a
+              settled train
         "#]],
     );
 }
@@ -898,6 +901,67 @@ fn an_elastic_gang_uses_what_it_gets_and_survives_down_to_its_minimum() {
 }
 
 #[test]
+fn an_elastic_gang_grows_when_there_is_room_and_quota() {
+    check(
+        "
+        node a gpu=2
+        queue cq gpu=4
+        gang elastic queue=cq pods=5 min=2 gpu=1
+        node b gpu=1
+        usage
+        node c gpu=5
+        usage
+        queue cq gpu=5
+        usage
+        show
+        restart
+        show
+        ",
+        expect![[r#"
+            node a gpu=2
+            queue cq gpu=4
+            gang elastic queue=cq pods=5 min=2 gpu=1
+              admit elastic; mainx2 [default] a*2
+              bind elastic-0 to a
+              bind elastic-1 to a
+              settled elastic
+              pending elastic: couldn't place pod set main: nodes don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
+            node b gpu=1
+              place elastic; mainx3 [default] a*2 b*1
+              bind elastic-2 to b
+              pending elastic: couldn't place pod set main: nodes don't allow to fit any of 1 pod(s): 0/2 nodes are available: 2 Insufficient example.com/gpu
+              settled elastic
+            usage
+              cq: 0 pending, 1 reserving, 1 admitted; gpu@default 3
+            node c gpu=5
+              place elastic; mainx4 [default] a*2 b*1 c*1
+              bind elastic-3 to c
+              pending elastic: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 1 more needed
+              settled elastic
+            usage
+              cq: 0 pending, 1 reserving, 1 admitted; gpu@default 4
+            queue cq gpu=5
+              place elastic; mainx5 [default] a*2 b*1 c*2
+              bind elastic-4 to c
+              settled elastic
+            usage
+              cq: 0 pending, 1 reserving, 1 admitted; gpu@default 5
+            show
+              a: elastic-0 elastic-1
+              b: elastic-2
+              c: elastic-3 elastic-4
+              elastic: committed, 5 running
+            restart
+            show
+              a: elastic-0 elastic-1
+              b: elastic-2
+              c: elastic-3 elastic-4
+              elastic: committed, 5 running
+        "#]],
+    );
+}
+
+#[test]
 fn after_admission_repair_waits_for_room() {
     check(
         "
@@ -960,6 +1024,7 @@ fn a_plan_that_was_removed_by_force_is_written_again() {
               settled train
             planlost train
               place train; mainx2 [default] a*2
+              settled train
             show
               a: train-0 train-1
               train: committed, 2 running

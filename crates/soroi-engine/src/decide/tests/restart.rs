@@ -293,6 +293,7 @@ fn bound_pods_without_a_plan_are_an_implied_commit() {
               settled train
             planlost train
               place train; mainx2 [default] a*1 b*1
+              settled train
             auto
             gone train-1
             planlost train
@@ -413,8 +414,8 @@ fn bound_pods_of_a_gang_without_a_queue() {
               settled pair
             planlost pair
               place pair; mainx2 a*2
-            restart
               settled pair
+            restart
             show
               a: pair-0 pair-1
               pair: committed, 2 running

@@ -678,6 +678,7 @@ fn as_many_as_fit_but_not_fewer_than_the_minimum() {
               bind elastic-1 to a
               bind elastic-2 to a
               settled elastic
+              pending elastic: couldn't place pod set main: nodes don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
             gang other pods=5 min=4 gpu=1
               pending other: couldn't place pod set main: nodes don't allow to fit any of 4 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 3 would ever fit
         "#]],
