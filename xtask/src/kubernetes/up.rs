@@ -41,8 +41,10 @@ pub(crate) fn up(dir: &Path, wanted: Wanted) -> anyhow::Result<PathBuf> {
     let plane = Plane { bin, dir: dir.clone(), ports: free_ports()? };
     if let Err(error) = plane.start_all(&kubelets, wanted) {
         // What its parts have written stays, to see why.
-        let ended = down(&dir);
-        return Err(ended.err().map_or(error, |also| error.context(also)));
+        return Err(match down(&dir) {
+            Ok(()) => error,
+            Err(also) => error.context(also),
+        });
     }
     Ok(dir.join("kubeconfig"))
 }
