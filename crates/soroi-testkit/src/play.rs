@@ -149,8 +149,11 @@ struct Player<'a> {
 
 impl Player<'_> {
     async fn story(&mut self) -> Result<(), Wrong> {
-        let steps: Vec<&Step> =
-            self.scenario.steps.iter().filter(|step| step.applies_to(self.limits.placement)).collect();
+        let steps: Vec<&Step> = {
+            let plain = self.mode.trouble == Trouble::None;
+            let applies = |step: &&Step| step.applies_to(self.limits.placement, plain);
+            self.scenario.steps.iter().filter(applies).collect()
+        };
         // Looks that follow each other are one look at the same moment.
         for group in steps.chunk_by(|a, b| is_look(a) && is_look(b)) {
             let line = group.first().map(|step| step.line);
@@ -387,14 +390,8 @@ impl Player<'_> {
         self.stage.heal();
         self.stage.start_product();
         for kind in [kind::JOB, kind::POD_GROUP, kind::POD] {
-            let targets: Vec<Ref> = lock(&self.world)
-                .all(kind)
-                .map(|object| Ref {
-                    kind,
-                    namespace: object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned(),
-                    name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-                })
-                .collect();
+            let targets: Vec<Ref> =
+                lock(&self.world).all(kind).map(|object| reference(kind, object)).collect();
             for target in targets {
                 self.hands
                     .delete(&target)
@@ -402,7 +399,30 @@ impl Player<'_> {
                     .map_err(|error| format!("cannot delete {target}: {error}"))?;
             }
         }
+        self.release_all().await?;
         self.until(SWEEP + self.limits.patience, rule::leftovers).await
+    }
+
+    /// Takes the story's own finalizers away, wherever they still are.
+    async fn release_all(&self) -> Result<(), String> {
+        // What was just deleted must be known as such first.
+        self.clock.sleep(TICK).await;
+        let held: Vec<Ref> = {
+            let world = lock(&self.world);
+            world
+                .all(kind::POD)
+                .filter(|pod| rule::held_by_story(pod))
+                .map(|pod| reference(kind::POD, pod))
+                .collect()
+        };
+        for target in held {
+            let patch = json!({"metadata": {"finalizers": null}});
+            self.hands
+                .patch(&target, None, &patch)
+                .await
+                .map_err(|error| format!("cannot release {target}: {error}"))?;
+        }
+        Ok(())
     }
 
     /// Waits until `wrong` finds nothing, twice with a pause between.
@@ -428,6 +448,11 @@ impl Player<'_> {
         let trace = lock(&self.world).trace().map(str::to_owned).collect();
         Failure { line, what, trace, requests: self.stage.log() }
     }
+}
+
+fn reference(kind: kind::Kind, object: &Value) -> Ref {
+    let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+    Ref { kind, namespace: field("namespace"), name: field("name") }
 }
 
 fn is_look(step: &Step) -> bool {

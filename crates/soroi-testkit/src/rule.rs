@@ -323,7 +323,7 @@ fn going(world: &World) -> Vec<String> {
 }
 
 /// A finalizer of the story itself (`example.com/…`) is none of the product's business.
-fn held_by_story(object: &Value) -> bool {
+pub fn held_by_story(object: &Value) -> bool {
     let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
     finalizers.filter_map(Value::as_str).any(|name| name.starts_with(crate::scenario::OWN_PREFIX))
 }

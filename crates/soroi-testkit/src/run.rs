@@ -98,7 +98,6 @@ fn broken(what: String) -> Box<Failure> {
 
 /// Which writes to crash after: all of them, or `most` spread evenly over them.
 pub fn crash_points(writes: u64, most: u64) -> Vec<u64> {
-    let most = most.max(1);
     if writes <= most {
         return (1..=writes).collect();
     }
@@ -115,6 +114,7 @@ mod tests {
         assert_eq!(crash_points(10, 4), [1, 4, 7, 10]);
         assert_eq!(crash_points(10, 1), [1]);
         assert_eq!(crash_points(0, 4), Vec::<u64>::new());
+        assert_eq!(crash_points(4, 0), Vec::<u64>::new());
     }
 
     #[test]

@@ -114,8 +114,8 @@ pub struct Step {
     pub line: usize,
     /// The step as written.
     pub text: String,
-    /// The policies that it belongs to; empty: all.
-    pub only: Vec<Placement>,
+    /// The runs that it belongs to.
+    pub only: Only,
     /// What is done.
     pub action: Action,
     /// The lines that must be seen, as written.
@@ -123,10 +123,20 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether the step belongs to a run under `placement`.
-    pub fn applies_to(&self, placement: Placement) -> bool {
-        self.only.is_empty() || self.only.contains(&placement)
+    /// Whether the step belongs to a run under `placement`; `plain`: without trouble on the way.
+    pub fn applies_to(&self, placement: Placement, plain: bool) -> bool {
+        let placed = self.only.placements.is_empty() || self.only.placements.contains(&placement);
+        placed && (plain || !self.only.plain)
     }
+}
+
+/// The runs that a step belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// The policies; empty: all.
+    pub placements: Vec<Placement>,
+    /// Only runs without faults and crashes, where a lost request cannot let another be first.
+    pub plain: bool,
 }
 
 /// The name of an object: namespace (empty for cluster-scoped kinds) and name.

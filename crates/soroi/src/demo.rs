@@ -9,6 +9,7 @@ mod story;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use soroi_engine::event::Policy;
 
 use crate::Output;
@@ -45,8 +46,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         show.title(number + 1, beat)?;
         let mut cells = Vec::new();
         for (site, facts) in &mut theatre {
-            *facts = site.play(|hands| story::play(beat, hands, facts.clone()))??;
-            cells.push(site.play(|hands| async move { board::seen(&hands).await })??);
+            let played = site.play(|hands| story::play(beat, hands, facts.clone()))?;
+            *facts = played.with_context(|| format!("step {} under {}", number + 1, facts.configuration))?;
+            cells.push(site.play(|hands| async move { board::seen(&hands, beat).await })??);
         }
         show.cells(&cells)?;
         let unified = theatre.iter().find(|(_, facts)| facts.configuration == "Unified");
@@ -101,7 +103,7 @@ impl Show<'_> {
         )?;
         for (policy, meaning) in POLICIES.into_iter().zip([
             "quota first; a scheduler then places pods one by one (like Kueue alone)",
-            "quota and topology, pods pinned to domains (like Kueue with topology-aware scheduling)",
+            "quota and topology, pods pinned by node selectors (like Kueue with topologies)",
             "quota first, pods created, then the gang is placed (like Kueue + Volcano)",
             "quota and places in one decision (the default)",
         ]) {

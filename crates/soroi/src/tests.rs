@@ -42,3 +42,25 @@ fn crds_are_printed_as_yaml() {
         assert!(text.contains(&format!("kind: {kind}\n")), "{kind} is missing");
     }
 }
+
+/// The demo end to end: every policy as it is, and Unified as promised.
+#[test]
+fn the_demo_keeps_what_it_promises() {
+    let mut out = Vec::new();
+    let code = run(Args::parse_from(["soroi", "demo", "--output", "json"]), &mut out).unwrap();
+    assert_eq!(code, ExitCode::SUCCESS);
+    let mut facts: Vec<serde_json::Value> = serde_json::from_slice(&out).unwrap();
+    for facts in &mut facts {
+        // Wall time differs from run to run; that there is one does not.
+        let ms = facts["afterHogDeleted"]["msToAllBound"].take();
+        facts["afterHogDeleted"]["msToAllBound"] = ms.is_f64().into();
+    }
+    let lines: Vec<String> = facts.iter().map(|facts| format!("{facts}\n")).collect();
+    expect![[r#"
+        {"afterCordon":{"running":4,"whole":true},"afterHogDeleted":{"msToAllBound":true,"running":4},"configuration":"QuotaOnly","withHog":{"admitted":true,"gpuQuotaUsed":4,"pending":1,"running":3,"secondJobRunning":0}}
+        {"afterCordon":{"running":3,"whole":false},"afterHogDeleted":{"msToAllBound":true,"running":4},"configuration":"TopologyOnly","withHog":{"admitted":false,"gpuQuotaUsed":0,"pending":0,"running":0,"secondJobRunning":2}}
+        {"afterCordon":{"running":4,"whole":true},"afterHogDeleted":{"msToAllBound":true,"running":4},"configuration":"AfterAdmission","withHog":{"admitted":true,"gpuQuotaUsed":4,"pending":4,"running":0,"secondJobRunning":0}}
+        {"afterCordon":{"running":4,"whole":true},"afterHogDeleted":{"msToAllBound":true,"running":4},"configuration":"Unified","withHog":{"admitted":false,"gpuQuotaUsed":0,"pending":0,"running":0,"secondJobRunning":2}}
+    "#]]
+    .assert_eq(&lines.concat());
+}

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::words::span;
-use super::{Action, Injection, ParseError, Placement, Scenario, Settings, Step, command};
+use super::{Action, Injection, Only, ParseError, Placement, Scenario, Settings, Step, command};
 
 /// YAML blocks with a name, for `$ apply NAME`.
 pub(crate) type Files = BTreeMap<String, Vec<Value>>;
@@ -47,7 +47,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Scenario, ParseError> {
                 files.insert((*file).to_owned(), yaml(block.line + 1, &block.lines.join("\n"))?);
             }
             ("console", only) => {
-                let only = placements(block.line, only)?;
+                let only = runs(block.line, only)?;
                 scenario.steps.extend(console(&block, &only, &files)?);
             }
             // Anything else is prose: an example in another language.
@@ -89,9 +89,15 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, ParseError> {
 }
 
 fn block_step(block: &Block<'_>, only: &[&str], action: Action) -> Result<Step, ParseError> {
-    let only = placements(block.line, only)?;
+    let only = runs(block.line, only)?;
     let text = format!("{} {}", block.language, block.words.join(" "));
     Ok(Step { line: block.line, text, only, action, expected: Vec::new() })
+}
+
+/// The words behind a block's language: policies, and `plain`.
+fn runs(line: usize, words: &[&str]) -> Result<Only, ParseError> {
+    let policies: Vec<&str> = words.iter().copied().filter(|word| *word != "plain").collect();
+    Ok(Only { placements: placements(line, &policies)?, plain: policies.len() < words.len() })
 }
 
 fn placements(line: usize, words: &[&str]) -> Result<Vec<Placement>, ParseError> {
@@ -102,7 +108,7 @@ fn placements(line: usize, words: &[&str]) -> Result<Vec<Placement>, ParseError>
     words.iter().map(known).collect()
 }
 
-fn console(block: &Block<'_>, only: &[Placement], files: &Files) -> Result<Vec<Step>, ParseError> {
+fn console(block: &Block<'_>, only: &Only, files: &Files) -> Result<Vec<Step>, ParseError> {
     let mut steps: Vec<Step> = Vec::new();
     for (offset, line) in block.lines.iter().enumerate() {
         let number = block.line + 1 + offset;
@@ -110,7 +116,7 @@ fn console(block: &Block<'_>, only: &[Placement], files: &Files) -> Result<Vec<S
             // What stands behind ` # ` is a remark.
             let text = text.split(" # ").next().unwrap_or(text).trim();
             let action = command::parse(number, text, files)?;
-            let only = only.to_vec();
+            let only = only.clone();
             steps.push(Step { line: number, text: text.to_owned(), only, action, expected: Vec::new() });
         } else if let Some(step) = steps.last_mut() {
             step.expected.push((*line).to_owned());

@@ -43,7 +43,9 @@ fn listed(page: &str) -> String {
         Ok(scenario) => scenario
             .steps
             .iter()
-            .map(|step| format!("{} {:?} {} => {:?}\n", step.line, step.only, step.text, step.expected))
+            .map(|step| {
+                format!("{} {:?} {} => {:?}\n", step.line, step.only.placements, step.text, step.expected)
+            })
             .collect(),
         Err(error) => error.to_string(),
     }

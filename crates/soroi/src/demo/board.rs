@@ -8,42 +8,53 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::manifests::{GPU, GPUS_PER_WORKER, QUOTA};
 use super::site::Hands;
-use super::story::{self, GANG, gpus_held, is_member, members, node_of, phase};
+use super::story::{self, Beat, GANG, gpus_held, is_member, members, node_of, phase};
 use crate::show::Tone;
 
 /// A line and what it says about the world.
 pub(crate) type Line = (String, Tone);
 
-/// The jobs of the demo, with the letter of their GPUs and their number of pods.
-const JOBS: &[(&str, char, usize)] =
-    &[("train", 'T', GANG), ("second", 'S', 2), ("train-2", 'T', GANG), ("train-3", 'T', GANG)];
+/// A job of the demo: its object, the name it is shown by, the letter of its GPUs, its pods.
+struct Known {
+    job: &'static str,
+    shown: &'static str,
+    letter: char,
+    pods: usize,
+}
+
+/// The large job is created anew for the last steps: finished Jobs do not run again.
+const JOBS: [Known; 4] = [
+    Known { job: "train", shown: "train", letter: 'T', pods: GANG },
+    Known { job: "second", shown: "second", letter: 'S', pods: 2 },
+    Known { job: "train-2", shown: "train", letter: 'T', pods: GANG },
+    Known { job: "train-3", shown: "train", letter: 'T', pods: GANG },
+];
 
 /// The letters, for people.
 pub(crate) const LEGEND: &str =
     "One letter is one GPU: H hog, T train, S second, . free; one group is one worker.";
 
-/// The workers' GPUs, what each unfinished job does, and who holds quota.
-pub(crate) async fn seen(hands: &Hands) -> anyhow::Result<Vec<Line>> {
+/// The workers' GPUs, what the step's jobs do, and how much quota is held.
+pub(crate) async fn seen(hands: &Hands, beat: Beat) -> anyhow::Result<Vec<Line>> {
     let pods = hands.all_pods().await?;
     let mut lines = vec![(gpus(hands, &pods).await?, Tone::Strong)];
     let mut held = 0;
-    for (name, _, size) in JOBS {
-        if hands.job(name).await?.is_none() {
+    let mut works = false;
+    for known in JOBS.iter().filter(|known| beat.jobs().contains(&known.job)) {
+        if hands.job(known.job).await?.is_none() {
             continue;
         }
-        let workload = hands.workload_of(name).await?;
-        held += workload.as_ref().map_or(0, gpus_held);
-        let state = match story::outcome(hands, name).await? {
+        held += hands.workload_of(known.job).await?.as_ref().map_or(0, gpus_held);
+        let (text, tone) = match story::outcome(hands, known.job).await? {
             Some("Failed") => ("failed".to_owned(), Tone::Bad),
-            // A job that is done is worth a line once; the story goes on with the next one.
             Some(_) => ("done".to_owned(), Tone::Faint),
-            None => state(&members(hands, name).await?, *size),
+            None => state(&members(hands, known.job).await?, known.pods),
         };
-        lines.push((format!("{name}: {}", state.0), state.1));
+        works |= tone == Tone::Good;
+        lines.push((format!("{}: {text}", known.shown), tone));
     }
-    let idle = held > 0
-        && !pods.iter().any(|pod| phase(pod) == "Running" && pod.metadata.name.as_deref() != Some("hog"));
-    let tone = if idle { Tone::Bad } else { Tone::Faint };
+    // Quota that nobody works with is what the story is about.
+    let tone = if held > 0 && !works { Tone::Bad } else { Tone::Faint };
     lines.push((format!("quota held: {held} of {QUOTA}"), tone));
     Ok(lines)
 }
@@ -69,8 +80,7 @@ async fn gpus(hands: &Hands, pods: &[Pod]) -> anyhow::Result<String> {
         hands.gpu_nodes().await?.into_iter().map(|name| (name, String::new())).collect();
     for pod in pods.iter().filter(|pod| !matches!(phase(pod), "Succeeded" | "Failed")) {
         let Some(worker) = node_of(pod).and_then(|node| workers.get_mut(node)) else { continue };
-        let letter =
-            JOBS.iter().find(|(job, _, _)| is_member(pod, job)).map_or('H', |(_, letter, _)| *letter);
+        let letter = JOBS.iter().find(|known| is_member(pod, known.job)).map_or('H', |known| known.letter);
         worker.push(letter);
     }
     let room = usize::try_from(GPUS_PER_WORKER).unwrap_or(0);

@@ -54,6 +54,15 @@ impl Beat {
         Self::NoSpareTries,
     ];
 
+    /// The jobs that the step is about.
+    pub(crate) fn jobs(self) -> &'static [&'static str] {
+        match self {
+            Self::ThirdWorker | Self::NodeCordoned => &["train-2"],
+            Self::NoSpareTries => &["train-3"],
+            _ => &["train", "second"],
+        }
+    }
+
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Hog => "A hog takes one GPU: a pod that no queue knows of",
@@ -168,7 +177,7 @@ pub(crate) async fn play(beat: Beat, hands: Hands, mut facts: Facts) -> anyhow::
         Beat::JobsFinish => {
             for job in ["train", "second"] {
                 let finished = hands.until(LONG, || finished(&hands, job)).await?;
-                ensure!(finished, "job {job} did not finish under {}", facts.configuration);
+                ensure!(finished, "job {job} did not finish");
             }
         }
         Beat::ThirdWorker => {
@@ -199,7 +208,7 @@ pub(crate) async fn play(beat: Beat, hands: Hands, mut facts: Facts) -> anyhow::
 async fn run_whole(hands: &Hands, job: &str, backoff_limit: Option<u32>) -> anyhow::Result<()> {
     hands.create::<Job>(manifests::job(job, 4, "10m", backoff_limit)).await?;
     let runs = hands.until(SOON, || whole(hands, job)).await?;
-    ensure!(runs, "job {job} does not run although all its GPUs are free");
+    ensure!(runs, "job {job} does not run although all its GPUs are free: {}", why(hands, job).await?);
     Ok(())
 }
 

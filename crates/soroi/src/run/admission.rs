@@ -1,0 +1,219 @@
+//! Admission by the API server's own policies, and whether they are seen to work.
+//!
+//! Two `MutatingAdmissionPolicy` objects (Kubernetes 1.36) do what only creation allows: a managed
+//! Job is created suspended, and a pod that carries the label of a released gang gets our scheduler,
+//! which a Job's template cannot be given any more. They say what `soroi_webhook::default` says, in
+//! CEL. Both match by label, so that they never meet what Soroi does not manage, and both go on
+//! working while Soroi is down.
+//!
+//! Whether they work is not believed but tried: a pod is created for show (`dryRun`) and looked at.
+//! Until that came back with our scheduler, no gang is released whose pods Soroi would bind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt as _, StreamExt as _};
+use kube::core::PartialObjectMeta;
+use serde_json::{Value, json};
+use soroi_api::labels::{kubernetes, kueue, soroi};
+use soroi_clock::Clock;
+use soroi_watch::Query;
+use tokio::sync::watch;
+
+use super::apply::get;
+use super::metrics::Metrics;
+
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+const POLICIES: &str = "mutatingadmissionpolicies";
+const BINDINGS: &str = "mutatingadmissionpolicybindings";
+/// Says whose the policies are.
+const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
+/// How soon a failed proof is tried again: the API server takes about a second to put a new policy
+/// into force.
+const RETRY: Duration = Duration::from_millis(250);
+/// How often a proof is repeated although nothing is seen to have changed.
+const REPEAT: Duration = Duration::from_secs(30);
+/// How long one proof may take.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Whether the API server serves such policies.
+pub(crate) async fn are_served(client: &kube::Client) -> kube::Result<bool> {
+    let served: Option<Value> = get(client, GROUP).await?;
+    let resources = served.as_ref().and_then(|list| list["resources"].as_array());
+    Ok(resources.into_iter().flatten().any(|resource| resource["name"] == POLICIES))
+}
+
+/// The policies and their bindings, each with its path.
+pub(crate) fn objects() -> Vec<(String, Value)> {
+    let policies = [("jobs.soroi.dev", jobs()), ("pods.soroi.dev", pods())];
+    policies.into_iter().flat_map(|(name, spec)| both(name, &spec)).collect()
+}
+
+fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
+    let object = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": { "name": name, "labels": { LABEL.0: LABEL.1 } },
+            "spec": spec,
+        })
+    };
+    [
+        (format!("{GROUP}/{POLICIES}/{name}"), object("MutatingAdmissionPolicy", spec.clone())),
+        (
+            format!("{GROUP}/{BINDINGS}/{name}"),
+            object("MutatingAdmissionPolicyBinding", json!({ "policyName": name })),
+        ),
+    ]
+}
+
+/// A managed Job is created suspended, unless an owner of it is managed instead or another
+/// controller runs it.
+fn jobs() -> Value {
+    let owners = [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")]
+        .map(|(group, kind)| format!("(o.kind == '{kind}' && o.apiVersion.startsWith('{group}/'))"))
+        .join(" || ");
+    json!({
+        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME),
+        "matchConditions": [
+            condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"),
+            condition(
+                "runs-here",
+                &format!("!has(object.spec.managedBy) || object.spec.managedBy in ['', '{}']", kubernetes::JOB_CONTROLLER),
+            ),
+            condition(
+                "owner-is-not-managed",
+                &format!(
+                    "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, \
+                     has(o.controller) && o.controller && ({owners}))"
+                ),
+            ),
+        ],
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [mutation("Object{spec: Object.spec{suspend: true}}")],
+    })
+}
+
+/// A pod of a released gang gets our scheduler, unless it names another one on purpose or is pinned
+/// to a topology domain (then whoever it names binds it).
+fn pods() -> Value {
+    let unnamed = format!(
+        "!has(object.spec.schedulerName) || object.spec.schedulerName in ['', '{}']",
+        kubernetes::DEFAULT_SCHEDULER
+    );
+    let free = format!(
+        "!has(object.spec.schedulingGates) || object.spec.schedulingGates.all(g, g.name != '{}')",
+        kueue::GATE_TOPOLOGY
+    );
+    let ours = format!("Object{{spec: Object.spec{{schedulerName: '{}'}}}}", soroi::SCHEDULER_NAME);
+    json!({
+        "matchConstraints": constraints("", "pods", soroi::GANG),
+        "matchConditions": [condition("names-no-scheduler", &unnamed), condition("is-not-pinned", &free)],
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [mutation(&ours)],
+    })
+}
+
+fn constraints(group: &str, resource: &str, label: &str) -> Value {
+    json!({
+        "resourceRules": [
+            { "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource] },
+        ],
+        "objectSelector": { "matchExpressions": [{ "key": label, "operator": "Exists" }] },
+    })
+}
+
+fn condition(name: &str, expression: &str) -> Value {
+    json!({ "name": name, "expression": expression })
+}
+
+fn mutation(expression: &str) -> Value {
+    json!({ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": expression } })
+}
+
+/// Says for ever whether a labelled pod gets our scheduler: tried at start, after every change of a
+/// policy or binding of ours, and from time to time.
+pub(crate) async fn watch(
+    client: kube::Client,
+    clock: Clock,
+    namespace: String,
+    works: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+) -> anyhow::Result<()> {
+    let mut changes = futures::stream::select_all([POLICIES, BINDINGS].map(|resource| {
+        let query = Query::path(format!("{GROUP}/{resource}")).labels(format!("{}={}", LABEL.0, LABEL.1));
+        soroi_watch::watch::<PartialObjectMeta>(client.clone(), clock.clone(), query, 0)
+    }));
+    let mut told = None;
+    let mut pause = RETRY;
+    loop {
+        // What is known to have changed already is covered by this proof.
+        while let Some(Some(_)) = changes.next().now_or_never() {}
+        let proof = prove(&client, &clock, &namespace).await;
+        if told.as_ref() != Some(&proof) {
+            match &proof {
+                Ok(()) => tracing::info!("admission works: pods of a release get our scheduler"),
+                Err(problem) => tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait"),
+            }
+        }
+        metrics.admission_works(proof.is_ok());
+        works.send_if_modified(|known| std::mem::replace(known, proof.is_ok()) != proof.is_ok());
+        pause = if proof.is_ok() { REPEAT } else { pause.min(REPEAT) };
+        told = Some(proof);
+        tokio::select! {
+            biased;
+            Some(_) = changes.next() => {
+                works.send_if_modified(|known| std::mem::take(known));
+                pause = RETRY;
+            }
+            () = clock.sleep(pause) => pause = pause.saturating_mul(2),
+        }
+    }
+}
+
+/// Why a labelled pod does not get our scheduler.
+type Problem = String;
+
+async fn prove(client: &kube::Client, clock: &Clock, namespace: &str) -> Result<(), Problem> {
+    let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(probe().to_string().into_bytes())
+        .map_err(|error| error.to_string())?;
+    let answer = clock.timeout(ANSWER_MAX, client.request::<Value>(request)).await;
+    let pod = answer.map_err(|late| late.to_string())?.map_err(|error| error.to_string())?;
+    match pod["spec"]["schedulerName"].as_str() {
+        Some(soroi::SCHEDULER_NAME) => Ok(()),
+        other => Err(format!(
+            "a pod with the label {} would get the scheduler {:?}",
+            soroi::GANG,
+            other.unwrap_or_default()
+        )),
+    }
+}
+
+/// A pod as a release brings it about, that every cluster accepts.
+fn probe() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "generateName": "soroi-probe-", "labels": { soroi::GANG: "probe" } },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
+            "containers": [{
+                "name": "probe",
+                "image": "soroi.dev/probe",
+                "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
+                "resources": {
+                    "requests": { "cpu": "1m", "memory": "1Mi" },
+                    "limits": { "cpu": "1m", "memory": "1Mi" },
+                },
+            }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

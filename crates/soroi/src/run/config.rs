@@ -1,0 +1,267 @@
+//! What is configured? `soroi.dev/v1alpha1` Configuration, read strictly: a field that nobody knows
+//! is a mistake in spelling, and is named.
+//!
+//! Knows the file. Every field is used; its default suits a cluster that nothing is known of.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use serde::{Deserialize, Deserializer};
+use soroi_engine::decision::Settings;
+use soroi_engine::event::Policy;
+
+const API_VERSION: &str = "soroi.dev/v1alpha1";
+const KIND: &str = "Configuration";
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    api_version: String,
+    kind: String,
+    #[serde(flatten)]
+    configuration: serde_json::Map<String, serde_json::Value>,
+}
+
+/// All settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Configuration {
+    /// The placement policy of queues that name none.
+    pub(crate) placement: Placement,
+    /// Time-outs of gangs.
+    pub(crate) timeouts: Timeouts,
+    /// The pause after an admission that had to be taken back.
+    pub(crate) undo_backoff: UndoBackoff,
+    /// Requests to the API server.
+    pub(crate) requests: Requests,
+    /// How this replica is called in events and in the lease; the host name by default.
+    pub(crate) identity: Option<String>,
+    /// How one replica is elected.
+    pub(crate) leader_election: LeaderElection,
+    /// Where health, readiness and metrics are served.
+    pub(crate) http: Http,
+}
+
+/// As in `soroi.dev/placement`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum Placement {
+    #[default]
+    Unified,
+    TopologyOnly,
+    AfterAdmission,
+    QuotaOnly,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Timeouts {
+    /// How long members of a released gang may be missing, counted from the last one that came.
+    #[serde(deserialize_with = "duration")]
+    start: Duration,
+    /// How long a gang may be bound below its minimum before it was whole.
+    #[serde(deserialize_with = "duration")]
+    gather: Duration,
+    /// The same after it was whole.
+    #[serde(deserialize_with = "duration")]
+    recovery: Duration,
+    /// How long a pod on an unreachable node keeps its quota.
+    #[serde(deserialize_with = "duration")]
+    dead_pod: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct UndoBackoff {
+    /// The first pause; doubles each time.
+    #[serde(deserialize_with = "duration")]
+    min: Duration,
+    /// The longest one.
+    #[serde(deserialize_with = "duration")]
+    max: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Requests {
+    /// How long one may take before its outcome counts as unknown.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) timeout: Duration,
+    /// How many writes may be under way at once.
+    in_flight: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct LeaderElection {
+    /// The namespace of the lease.
+    pub(crate) namespace: String,
+    /// The name of the lease.
+    pub(crate) name: String,
+    /// How long a renewal of the lease lasts.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) lease_duration: Duration,
+    /// How often the lease is renewed.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) renew_every: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Http {
+    /// Address and port; port 0 takes a free one.
+    pub(crate) bind_address: SocketAddr,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let settings = Settings::default();
+        let span = |millis: i64| Duration::from_millis(millis.unsigned_abs());
+        Self {
+            start: span(settings.start_timeout),
+            gather: span(settings.gather_timeout),
+            recovery: span(settings.recovery_timeout),
+            dead_pod: span(settings.dead_pod_timeout),
+        }
+    }
+}
+
+impl Default for UndoBackoff {
+    fn default() -> Self {
+        let settings = Settings::default();
+        let span = |millis: i64| Duration::from_millis(millis.unsigned_abs());
+        Self { min: span(settings.undo_backoff_min), max: span(settings.undo_backoff_max) }
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(5), in_flight: soroi_control::Config::default().writes_in_flight }
+    }
+}
+
+impl Default for LeaderElection {
+    /// Kubernetes' own components hold their leases as long and renew them as often.
+    fn default() -> Self {
+        Self {
+            namespace: "soroi-system".into(),
+            name: "soroi".into(),
+            lease_duration: Duration::from_secs(15),
+            renew_every: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { bind_address: SocketAddr::from(([127, 0, 0, 1], 8081)) }
+    }
+}
+
+impl Configuration {
+    /// What the control side is told.
+    pub(crate) fn control(&self, epoch: i64, serve_volcano: bool, identity: &str) -> soroi_control::Config {
+        let Timeouts { start, gather, recovery, dead_pod } = &self.timeouts;
+        soroi_control::Config {
+            settings: Settings {
+                placement: self.placement.into(),
+                start_timeout: millis(*start),
+                gather_timeout: millis(*gather),
+                recovery_timeout: millis(*recovery),
+                dead_pod_timeout: millis(*dead_pod),
+                undo_backoff_min: millis(self.undo_backoff.min),
+                undo_backoff_max: millis(self.undo_backoff.max),
+            },
+            epoch,
+            serve_volcano,
+            instance: identity.to_owned(),
+            // Replicas that retry must not do so in step.
+            seed: epoch.unsigned_abs(),
+            writes_in_flight: self.requests.in_flight,
+            request_timeout_ms: millis(self.requests.timeout).unsigned_abs(),
+            ..soroi_control::Config::default()
+        }
+    }
+
+    /// What no single field can say.
+    fn check(&self) -> anyhow::Result<()> {
+        let LeaderElection { namespace, name, lease_duration, renew_every } = &self.leader_election;
+        ensure!(!namespace.is_empty(), "leaderElection.namespace: must not be empty");
+        ensure!(!name.is_empty(), "leaderElection.name: must not be empty");
+        ensure!(
+            lease_duration.subsec_nanos() == 0 && lease_duration.as_secs() > 0,
+            "leaderElection.leaseDuration: must be whole seconds, and at least one"
+        );
+        ensure!(!renew_every.is_zero(), "leaderElection.renewEvery: must be longer than nothing");
+        ensure!(
+            renew_every.saturating_mul(2) < *lease_duration,
+            "leaderElection.renewEvery: must be less than half of leaseDuration"
+        );
+        ensure!(!self.requests.timeout.is_zero(), "requests.timeout: must be longer than nothing");
+        ensure!(
+            self.requests.timeout < *lease_duration,
+            "requests.timeout: must be less than leaderElection.leaseDuration"
+        );
+        ensure!(self.requests.in_flight > 0, "requests.inFlight: must be at least 1");
+        ensure!(self.undo_backoff.min <= self.undo_backoff.max, "undoBackoff.min: must not exceed max");
+        Ok(())
+    }
+}
+
+impl From<Placement> for Policy {
+    fn from(placement: Placement) -> Self {
+        match placement {
+            Placement::Unified => Self::Unified,
+            Placement::TopologyOnly => Self::TopologyOnly,
+            Placement::AfterAdmission => Self::AfterAdmission,
+            Placement::QuotaOnly => Self::QuotaOnly,
+        }
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// With the file's name and the field that is wrong.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Configuration> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text).with_context(|| format!("{} is no {API_VERSION} {KIND}", path.display()))
+}
+
+fn parse(text: &str) -> anyhow::Result<Configuration> {
+    let file: File = serde_saphyr::from_str(text)?;
+    if file.api_version != API_VERSION {
+        bail!("apiVersion: must be {API_VERSION}, not {:?}", file.api_version);
+    }
+    if file.kind != KIND {
+        bail!("kind: must be {KIND}, not {:?}", file.kind);
+    }
+    let settings = serde_json::Value::Object(file.configuration);
+    let configuration: Configuration = serde_path_to_error::deserialize(settings).map_err(|error| {
+        let path = error.path().to_string();
+        // At the top there is no path worth the name.
+        let path = if path == "." { String::new() } else { format!("{path}: ") };
+        anyhow::anyhow!("{path}{}", error.into_inner())
+    })?;
+    configuration.check()?;
+    Ok(configuration)
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// As Kubernetes writes spans of time: `90s`, `1m30s`, `500ms`.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parsed = text.parse::<kube::core::Duration>().map_err(serde::de::Error::custom)?;
+    if parsed.is_negative() {
+        return Err(serde::de::Error::custom(format!("{text:?} is negative")));
+    }
+    Ok(parsed.into())
+}
+
+#[cfg(test)]
+mod tests;

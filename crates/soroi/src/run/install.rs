@@ -1,0 +1,103 @@
+//! What Soroi needs on a cluster: resource definitions, the namespace of its lease, admission
+//! policies.
+//!
+//! Knows what is to be there. What another product has installed is never overwritten: taking that
+//! over is a step of its own.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use soroi_clock::Clock;
+
+use super::admission;
+use super::apply::{apply, get};
+
+/// How long the API server may take to serve a definition that it has accepted.
+const SERVED_MAX: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Creates what is missing and updates what is ours.
+///
+/// # Errors
+/// What the API server refused, or a definition of another product that does not serve what we need.
+pub(crate) async fn install(client: &kube::Client, clock: &Clock, namespace: &str) -> anyhow::Result<()> {
+    let path = format!("/api/v1/namespaces/{namespace}");
+    if get::<Value>(client, &path).await?.is_none() {
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        apply(client, &path, &object).await?;
+    }
+    for crd in soroi_api::crds::all() {
+        define(client, &crd).await?;
+    }
+    if admission::are_served(client).await? {
+        for (path, object) in admission::objects() {
+            apply(client, &path, &object).await?;
+        }
+    }
+    for crd in soroi_api::crds::all() {
+        served(client, clock, &crd).await?;
+    }
+    tracing::info!("what Soroi needs on the cluster is in place");
+    Ok(())
+}
+
+fn name(crd: &CustomResourceDefinition) -> &str {
+    crd.metadata.name.as_deref().unwrap_or_default()
+}
+
+async fn define(client: &kube::Client, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+    let name = name(crd);
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    if let Some(there) = get::<CustomResourceDefinition>(client, &path).await?
+        && is_foreign(&there)
+    {
+        tracing::info!(name, "the definition of another product is left as it is");
+        return Ok(());
+    }
+    apply(client, &path, &serde_json::to_value(crd)?).await?;
+    Ok(())
+}
+
+/// Made by the generator that Kueue and Volcano use (it leaves its version), or converted by a
+/// webhook. Ours are neither.
+fn is_foreign(crd: &CustomResourceDefinition) -> bool {
+    let generated = crd.metadata.annotations.iter().flatten();
+    let converted = crd.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook");
+    converted || generated.into_iter().any(|(key, _)| key.starts_with("controller-gen.kubebuilder.io/"))
+}
+
+/// Waits until the objects of a definition can be listed.
+async fn served(client: &kube::Client, clock: &Clock, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+    let version = crd.spec.versions.first().map(|version| version.name.as_str()).unwrap_or_default();
+    let path = format!("/apis/{}/{version}/{}?limit=1", crd.spec.group, crd.spec.names.plural);
+    let listed = async {
+        loop {
+            match get::<Value>(client, &path).await {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => clock.sleep(LOOK_EVERY).await,
+                Err(error) => return Err(error).with_context(|| format!("cannot list {path}")),
+            }
+        }
+    };
+    match clock.timeout(SERVED_MAX, listed).await {
+        Ok(listed) => listed,
+        Err(_) => bail!("the API server does not serve {version} of {}", name(crd)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_others_are_known_by_their_generator_and_conversion() {
+        for mut crd in soroi_api::crds::all() {
+            assert!(!is_foreign(&crd), "{}", name(&crd));
+            let annotations = crd.metadata.annotations.get_or_insert_default();
+            annotations.insert("controller-gen.kubebuilder.io/version".into(), "v0.20.1".into());
+            assert!(is_foreign(&crd), "{}", name(&crd));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What is scraped.
+
+use expect_test::expect;
+use soroi_engine::decision::{Admission, FlavorUsage};
+use soroi_engine::event::Policy;
+use soroi_engine::reason::UndoReason;
+
+use super::*;
+
+fn status(total: i64) -> ClusterQueueStatus {
+    let usage = |resource: &str, total| FlavorUsage {
+        flavor: "default".into(),
+        resource: resource.into(),
+        total,
+        borrowed: 0,
+    };
+    ClusterQueueStatus {
+        name: "gpu-queue".into(),
+        inactive: None,
+        pending: 3,
+        reserving: 2,
+        admitted: 1,
+        usage: vec![usage("cpu", 1500), usage("example.com/gpu", total)],
+    }
+}
+
+/// The lines with values, without the parts that hold for every run.
+fn lines(metrics: &Metrics) -> String {
+    let text = metrics.text();
+    let mut lines: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket{")).collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+#[test]
+fn kueues_names_stand_for_what_they_mean_in_kueue() {
+    let metrics = Metrics::default();
+    metrics.leads(7);
+    metrics.admission_works(true);
+    metrics.cycle(20);
+    metrics.cluster_queue(&status(4));
+    let admission =
+        Admission { gang: "g".into(), policy: Policy::Unified, cluster_queue: Some("gpu-queue".into()), pod_sets: vec![] };
+    metrics.decided(&Decision::Admit(admission));
+    metrics.decided(&Decision::Undo { gang: "g".into(), reason: UndoReason::PlacesLost, started: true });
+    metrics.answered("bind", "done");
+    expect![[r#""#]].assert_eq(&lines(&metrics));
+}
+
+#[test]
+fn what_is_gone_is_not_shown() {
+    let metrics = Metrics::default();
+    let queues = |metrics: &Metrics| {
+        let lines = lines(metrics);
+        lines.lines().filter(|line| line.contains("gpu-queue")).count()
+    };
+    metrics.cluster_queue(&status(4));
+    let mut fewer = status(4);
+    fewer.usage.truncate(1);
+    let before = queues(&metrics);
+    metrics.cluster_queue(&fewer);
+    assert_eq!(queues(&metrics), before - 1);
+    metrics.cluster_queue_gone(&"gpu-queue".into());
+    assert_eq!(queues(&metrics), 0);
+    metrics.cluster_queue(&status(4));
+    metrics.follows();
+    assert_eq!(queues(&metrics), 0);
+}
