@@ -3,7 +3,8 @@
 //! Knows what can be counted. Must never know how it is shown.
 
 use soroi_engine::decision::ClusterQueueStatus;
-use soroi_engine::{Decision, event::Millis};
+use soroi_engine::Decision;
+use soroi_engine::event::{Millis, Name};
 
 /// Is told what happens, in the control loop: must return at once.
 pub trait Observer: Send + Sync {
@@ -19,6 +20,9 @@ pub trait Observer: Send + Sync {
 
     /// The account of a ClusterQueue changed.
     fn cluster_queue(&self, _status: &ClusterQueueStatus) {}
+
+    /// A ClusterQueue is gone.
+    fn cluster_queue_gone(&self, _name: &Name) {}
 }
 
 /// Watches nothing.
