@@ -14,10 +14,17 @@
 mod admission;
 pub mod table;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use serde_json::Value;
 use soroi_apiserver::{Admission, ApiServer, ApiService};
 use soroi_clock::Clock;
+
+/// Soroi's CRDs as objects. They are the same for every cluster and take a while to form.
+static CRDS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let crds = soroi_api::crds::all().into_iter();
+    crds.map(|crd| serde_json::to_value(crd).expect("a CRD is plain data")).collect()
+});
 
 /// How an embedded cluster is set up.
 #[derive(Clone, Default)]
@@ -41,15 +48,11 @@ impl Embedded {
     /// A cluster without nodes, with Soroi's custom resources and admission in place. Nothing runs
     /// until [`Self::run_cluster`] and [`soroi_control::run`] do.
     pub fn new(clock: Clock, options: Options) -> Self {
-        let crds = soroi_api::crds::all()
-            .into_iter()
-            .map(|crd| serde_json::to_value(crd).expect("a CRD is plain data"))
-            .collect();
         let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(admission::Webhook)];
         admission.extend(options.admission);
         let server_options = soroi_apiserver::Options {
             seed: options.seed,
-            crds,
+            crds: CRDS.clone(),
             admission,
             ..soroi_apiserver::Options::default()
         };
