@@ -6,6 +6,7 @@
 mod bench;
 mod crds;
 mod demo;
+mod run;
 mod show;
 
 use std::io::Write;
@@ -40,6 +41,11 @@ enum Command {
     /// The exit status says whether the policy Unified kept its promise: nothing held while the gang does
     /// not fit, all of it started when it does.
     Demo(demo::Args),
+    /// Run on a cluster: admit, place and bind gangs
+    ///
+    /// Takes part in the election of a leader, so that several can run side by side. Ends in good
+    /// order on SIGTERM and on ctrl-c.
+    Run(run::Args),
     /// Print the custom resource definitions as YAML
     ///
     /// For `soroi crds | kubectl apply --server-side -f -`. They are made from the Rust types that
@@ -68,6 +74,7 @@ enum Output {
 pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Run(args) => run::run(&args),
         Command::Crds => crds::run(out),
         Command::Bench(command) => bench::run(&command, out),
     }

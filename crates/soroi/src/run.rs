@@ -19,6 +19,7 @@ mod metrics;
 mod rivals;
 mod serve;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -96,7 +97,10 @@ fn start_log(log: Log) {
     let filter = EnvFilter::builder()
         .with_default_directive(tracing_subscriber::filter::LevelFilter::INFO.into())
         .from_env_lossy();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match log {
         Log::Text => builder.init(),
         Log::Json => builder.json().flatten_event(true).init(),
@@ -110,7 +114,8 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
     let client = kube::Client::try_from(access.clone()).context("cannot set up a client")?;
     let metrics = Arc::new(Metrics::default());
     let (tell_standing, standing) = watch::channel(Standing::Following(None));
-    let state = serve::State { metrics: Arc::clone(&metrics), standing: standing.clone(), clock: clock.clone() };
+    let state =
+        serve::State { metrics: Arc::clone(&metrics), standing: standing.clone(), clock: clock.clone() };
     let (address, served) = serve::serve(configuration.http.bind_address, state.clone()).await?;
     tracing::info!(%address, "health, readiness and metrics are served");
 
@@ -134,17 +139,15 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
     parts.spawn(served);
     let namespace = configuration.leader_election.namespace.clone();
-    parts.spawn(admission::watch(client.clone(), clock.clone(), namespace, tell_admission, Arc::clone(&metrics)));
+    parts.spawn(admission::watch(
+        client.clone(),
+        clock.clone(),
+        namespace,
+        tell_admission,
+        Arc::clone(&metrics),
+    ));
     parts.spawn(rivals::watch(client, clock.clone(), tell_rivals));
-    let mut leader = lead::Leader {
-        access,
-        clock,
-        configuration,
-        metrics,
-        admission,
-        rivals,
-        standing,
-    };
+    let mut leader = lead::Leader { access, clock, configuration, metrics, admission, rivals, standing };
     let elected = leader.elect(tell_standing)?;
     let ended = tokio::select! {
         biased;

@@ -20,6 +20,7 @@ fn help_teaches_the_commands() {
 
         Commands:
           demo   See the problem and its solution: one cluster, one story, four placement policies
+          run    Run on a cluster: admit, place and bind gangs
           crds   Print the custom resource definitions as YAML
           bench  Measure how fast Soroi decides
 

@@ -70,9 +70,10 @@ fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
 /// A managed Job is created suspended, unless an owner of it is managed instead or another
 /// controller runs it.
 fn jobs() -> Value {
-    let owners = [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")]
-        .map(|(group, kind)| format!("(o.kind == '{kind}' && o.apiVersion.startsWith('{group}/'))"))
-        .join(" || ");
+    let owners =
+        [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")]
+            .map(|(group, kind)| format!("(o.kind == '{kind}' && o.apiVersion.startsWith('{group}/'))"))
+            .join(" || ");
     json!({
         "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME),
         "matchConditions": [
@@ -155,7 +156,9 @@ pub(crate) async fn watch(
         if told.as_ref() != Some(&proof) {
             match &proof {
                 Ok(()) => tracing::info!("admission works: pods of a release get our scheduler"),
-                Err(problem) => tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait"),
+                Err(problem) => {
+                    tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait")
+                }
             }
         }
         metrics.admission_works(proof.is_ok());
@@ -165,7 +168,7 @@ pub(crate) async fn watch(
         tokio::select! {
             biased;
             Some(_) = changes.next() => {
-                works.send_if_modified(|known| std::mem::take(known));
+                works.send_if_modified(std::mem::take);
                 pause = RETRY;
             }
             () = clock.sleep(pause) => pause = pause.saturating_mul(2),

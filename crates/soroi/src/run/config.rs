@@ -256,7 +256,9 @@ fn millis(span: Duration) -> i64 {
 /// As Kubernetes writes spans of time: `90s`, `1m30s`, `500ms`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let parsed = text.parse::<kube::core::Duration>().map_err(serde::de::Error::custom)?;
+    let parsed = text
+        .parse::<kube::core::Duration>()
+        .map_err(|_| serde::de::Error::custom(format!("{text:?} is no span of time such as 90s or 1m30s")))?;
     if parsed.is_negative() {
         return Err(serde::de::Error::custom(format!("{text:?} is negative")));
     }

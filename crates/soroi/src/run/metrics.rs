@@ -251,7 +251,8 @@ impl Observer for Metrics {
         self.pending.get_or_create(&pending).set(status.pending.into());
         self.reserving.get_or_create(&queue).set(status.reserving.into());
         self.admitted.get_or_create(&queue).set(status.admitted.into());
-        for (state, holds) in [("active", status.inactive.is_none()), ("pending", status.inactive.is_some())] {
+        for (state, holds) in [("active", status.inactive.is_none()), ("pending", status.inactive.is_some())]
+        {
             let labels = QueueState { cluster_queue: cluster_queue.clone(), status: state };
             self.active.get_or_create(&labels).set(holds.into());
         }

@@ -11,12 +11,117 @@ fn policies_match_by_label_and_say_what_they_change() {
         let found = objects().into_iter().find(|(path, _)| path.ends_with(&format!("{POLICIES}/{name}")));
         serde_json::to_string_pretty(&found.unwrap().1["spec"]).unwrap()
     };
-    expect![[r#""#]].assert_eq(&spec("jobs.soroi.dev"));
-    expect![[r#""#]].assert_eq(&spec("pods.soroi.dev"));
+    expect![[r#"
+        {
+          "failurePolicy": "Fail",
+          "matchConditions": [
+            {
+              "expression": "!has(object.spec.suspend) || !object.spec.suspend",
+              "name": "runs"
+            },
+            {
+              "expression": "!has(object.spec.managedBy) || object.spec.managedBy in ['', 'kubernetes.io/job-controller']",
+              "name": "runs-here"
+            },
+            {
+              "expression": "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && ((o.kind == 'Job' && o.apiVersion.startsWith('batch/')) || (o.kind == 'Workload' && o.apiVersion.startsWith('kueue.x-k8s.io/')) || (o.kind == 'PodGroup' && o.apiVersion.startsWith('scheduling.volcano.sh/'))))",
+              "name": "owner-is-not-managed"
+            }
+          ],
+          "matchConstraints": {
+            "objectSelector": {
+              "matchExpressions": [
+                {
+                  "key": "kueue.x-k8s.io/queue-name",
+                  "operator": "Exists"
+                }
+              ]
+            },
+            "resourceRules": [
+              {
+                "apiGroups": [
+                  "batch"
+                ],
+                "apiVersions": [
+                  "v1"
+                ],
+                "operations": [
+                  "CREATE"
+                ],
+                "resources": [
+                  "jobs"
+                ]
+              }
+            ]
+          },
+          "mutations": [
+            {
+              "applyConfiguration": {
+                "expression": "Object{spec: Object.spec{suspend: true}}"
+              },
+              "patchType": "ApplyConfiguration"
+            }
+          ],
+          "reinvocationPolicy": "IfNeeded"
+        }"#]].assert_eq(&spec("jobs.soroi.dev"));
+    expect![[r#"
+        {
+          "failurePolicy": "Fail",
+          "matchConditions": [
+            {
+              "expression": "!has(object.spec.schedulerName) || object.spec.schedulerName in ['', 'default-scheduler']",
+              "name": "names-no-scheduler"
+            },
+            {
+              "expression": "!has(object.spec.schedulingGates) || object.spec.schedulingGates.all(g, g.name != 'kueue.x-k8s.io/topology')",
+              "name": "is-not-pinned"
+            }
+          ],
+          "matchConstraints": {
+            "objectSelector": {
+              "matchExpressions": [
+                {
+                  "key": "soroi.dev/gang",
+                  "operator": "Exists"
+                }
+              ]
+            },
+            "resourceRules": [
+              {
+                "apiGroups": [
+                  ""
+                ],
+                "apiVersions": [
+                  "v1"
+                ],
+                "operations": [
+                  "CREATE"
+                ],
+                "resources": [
+                  "pods"
+                ]
+              }
+            ]
+          },
+          "mutations": [
+            {
+              "applyConfiguration": {
+                "expression": "Object{spec: Object.spec{schedulerName: 'soroi'}}"
+              },
+              "patchType": "ApplyConfiguration"
+            }
+          ],
+          "reinvocationPolicy": "IfNeeded"
+        }"#]].assert_eq(&spec("pods.soroi.dev"));
 }
 
 #[test]
 fn every_policy_is_bound() {
     let paths: Vec<String> = objects().into_iter().map(|(path, _)| path.replace(GROUP, "")).collect();
-    expect![[r#""#]].assert_eq(&paths.join("\n"));
+    expect![[r#"
+        /mutatingadmissionpolicies/jobs.soroi.dev
+        /mutatingadmissionpolicybindings/jobs.soroi.dev
+        /mutatingadmissionpolicies/pods.soroi.dev
+        /mutatingadmissionpolicybindings/pods.soroi.dev"#]]
+    .assert_eq(&paths.join("\n"));
 }

@@ -34,33 +34,141 @@ leaderElection: {namespace: here, name: there, leaseDuration: 9s, renewEvery: 1s
 http: {bindAddress: '0.0.0.0:0'}
 ";
     let configuration = parse(text).unwrap();
-    expect![[r#""#]].assert_eq(&format!("{configuration:#?}"));
-    expect![[r#""#]].assert_eq(&format!("{:#?}", configuration.control(7, true, "blue")));
+    expect![[r#"
+        Configuration {
+            placement: QuotaOnly,
+            timeouts: Timeouts {
+                start: 90s,
+                gather: 250ms,
+                recovery: 7200s,
+                dead_pod: 7s,
+            },
+            undo_backoff: UndoBackoff {
+                min: 2s,
+                max: 3s,
+            },
+            requests: Requests {
+                timeout: 4s,
+                in_flight: 5,
+            },
+            identity: Some(
+                "blue",
+            ),
+            leader_election: LeaderElection {
+                namespace: "here",
+                name: "there",
+                lease_duration: 9s,
+                renew_every: 1s,
+            },
+            http: Http {
+                bind_address: 0.0.0.0:0,
+            },
+        }"#]]
+    .assert_eq(&format!("{configuration:#?}"));
+    expect![[r#"
+        Config {
+            settings: Settings {
+                placement: QuotaOnly,
+                start_timeout: 90000,
+                gather_timeout: 250,
+                recovery_timeout: 7200000,
+                dead_pod_timeout: 7000,
+                undo_backoff_min: 2000,
+                undo_backoff_max: 3000,
+            },
+            epoch: 7,
+            serve_volcano: true,
+            instance: "blue",
+            seed: 7,
+            writes_in_flight: 5,
+            request_timeout_ms: 4000,
+            reason_refresh_ms: 5000,
+            refreshes_per_second: 50,
+        }"#]]
+    .assert_eq(&format!("{:#?}", configuration.control(7, true, "blue")));
 }
 
 #[test]
 fn mistakes_name_the_field() {
-    check("timeuots: {start: 1s}\n", expect![[""]]);
-    check("timeouts: {strat: 1s}\n", expect![[""]]);
-    check("timeouts: {start: 1}\n", expect![[""]]);
-    check("timeouts: {start: 1 fortnight}\n", expect![[""]]);
-    check("timeouts: {start: -1s}\n", expect![[""]]);
-    check("placement: Everywhere\n", expect![[""]]);
-    check("requests: {inFlight: many}\n", expect![[""]]);
-    check("requests: {inFlight: 0}\n", expect![[""]]);
-    check("requests: {timeout: 20s}\n", expect![[""]]);
-    check("leaderElection: {leaseDuration: 1500ms}\n", expect![[""]]);
-    check("leaderElection: {renewEvery: 10s}\n", expect![[""]]);
-    check("http: {bindAddress: here}\n", expect![[""]]);
-    check("placement: Unified\nplacement: QuotaOnly\n", expect![[""]]);
-    check("- what\n", expect![[""]]);
+    check(
+        "timeuots: {start: 1s}\n",
+        expect![
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`"
+        ],
+    );
+    check(
+        "timeouts: {strat: 1s}\n",
+        expect![
+            "timeouts.strat: unknown field `strat`, expected one of `start`, `gather`, `recovery`, `deadPod`"
+        ],
+    );
+    check("timeouts: {start: 1}\n", expect!["timeouts.start: invalid type: integer `1`, expected a string"]);
+    check(
+        "timeouts: {start: 1 fortnight}\n",
+        expect![[r#"timeouts.start: "1 fortnight" is no span of time such as 90s or 1m30s"#]],
+    );
+    check("timeouts: {start: -1s}\n", expect![[r#"timeouts.start: "-1s" is negative"#]]);
+    check(
+        "placement: Everywhere\n",
+        expect![
+            "placement: unknown variant `Everywhere`, expected one of `Unified`, `TopologyOnly`, `AfterAdmission`, `QuotaOnly`"
+        ],
+    );
+    check(
+        "requests: {inFlight: many}\n",
+        expect![[r#"requests.inFlight: invalid type: string "many", expected usize"#]],
+    );
+    check("requests: {inFlight: 0}\n", expect!["requests.inFlight: must be at least 1"]);
+    check(
+        "requests: {timeout: 20s}\n",
+        expect!["requests.timeout: must be less than leaderElection.leaseDuration"],
+    );
+    check(
+        "leaderElection: {leaseDuration: 1500ms}\n",
+        expect!["leaderElection.leaseDuration: must be whole seconds, and at least one"],
+    );
+    check(
+        "leaderElection: {renewEvery: 10s}\n",
+        expect!["leaderElection.renewEvery: must be less than half of leaseDuration"],
+    );
+    check("http: {bindAddress: here}\n", expect!["http.bindAddress: invalid socket address syntax"]);
+    check(
+        "placement: Unified\nplacement: QuotaOnly\n",
+        expect![[r#"
+        error: line 4 column 1: duplicate mapping key: placement, set DuplicateKeyPolicy in Options if acceptable
+         --> <input>:4:1
+          |
+        2 | kind: Configuration
+        3 | placement: Unified
+        4 | placement: QuotaOnly
+          | ^ duplicate mapping key: placement, set DuplicateKeyPolicy in Options if acceptable"#]],
+    );
+    check(
+        "- what\n",
+        expect![[r#"
+        error: line 3 column 3: while parsing a block mapping, did not find expected key
+         --> <input>:3:3
+          |
+        1 | apiVersion: soroi.dev/v1alpha1
+        2 | kind: Configuration
+        3 | - what
+          |   ^ while parsing a block mapping, did not find expected key"#]],
+    );
 }
 
 #[test]
 fn another_kind_of_file_is_refused() {
     let said = |text: &str| format!("{:#}", parse(text).unwrap_err());
-    expect![[""]].assert_eq(&said("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"));
-    expect![[""]].assert_eq(&said("apiVersion: soroi.dev/v1alpha1\nkind: Workload\n"));
-    expect![[""]].assert_eq(&said("kind: Configuration\n"));
-    expect![[""]].assert_eq(&said(""));
+    expect![[r#"apiVersion: must be soroi.dev/v1alpha1, not "config.kueue.x-k8s.io/v1beta2""#]]
+        .assert_eq(&said("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"));
+    expect![[r#"kind: must be Configuration, not "Workload""#]]
+        .assert_eq(&said("apiVersion: soroi.dev/v1alpha1\nkind: Workload\n"));
+    expect![[r#"
+        error: line 1 column 1: missing field `apiVersion`
+         --> <input>:1:1
+          |
+        1 | kind: Configuration
+          | ^ missing field `apiVersion`"#]]
+    .assert_eq(&said("kind: Configuration\n"));
+    expect!["unexpected end of input at line 1, column 1"].assert_eq(&said(""));
 }

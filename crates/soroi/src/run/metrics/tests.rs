@@ -40,12 +40,34 @@ fn kueues_names_stand_for_what_they_mean_in_kueue() {
     metrics.admission_works(true);
     metrics.cycle(20);
     metrics.cluster_queue(&status(4));
-    let admission =
-        Admission { gang: "g".into(), policy: Policy::Unified, cluster_queue: Some("gpu-queue".into()), pod_sets: vec![] };
+    let admission = Admission {
+        gang: "g".into(),
+        policy: Policy::Unified,
+        cluster_queue: Some("gpu-queue".into()),
+        pod_sets: vec![],
+    };
     metrics.decided(&Decision::Admit(admission));
     metrics.decided(&Decision::Undo { gang: "g".into(), reason: UndoReason::PlacesLost, started: true });
     metrics.answered("bind", "done");
-    expect![[r#""#]].assert_eq(&lines(&metrics));
+    expect![[r#"
+        kueue_admitted_active_workloads{cluster_queue="gpu-queue"} 1
+        kueue_cluster_queue_resource_usage{cluster_queue="gpu-queue",flavor="default",resource="cpu"} 1.5
+        kueue_cluster_queue_resource_usage{cluster_queue="gpu-queue",flavor="default",resource="example.com/gpu"} 4.0
+        kueue_cluster_queue_status{cluster_queue="gpu-queue",status="active"} 1
+        kueue_cluster_queue_status{cluster_queue="gpu-queue",status="pending"} 0
+        kueue_evicted_workloads_total{cluster_queue="gpu-queue",reason="NodeFailures"} 1
+        kueue_pending_workloads{cluster_queue="gpu-queue",status="active"} 3
+        kueue_quota_reserved_workloads_total{cluster_queue="gpu-queue"} 1
+        kueue_reserving_active_workloads{cluster_queue="gpu-queue"} 2
+        soroi_admission_works 1
+        soroi_build_info{version="0.1.0"} 1
+        soroi_deciding_seconds_count 1
+        soroi_deciding_seconds_sum 0.02
+        soroi_decisions_total{decision="admit"} 1
+        soroi_decisions_total{decision="undo"} 1
+        soroi_leader 1
+        soroi_leader_epoch 7
+        soroi_requests_total{call="bind",answer="done"} 1"#]].assert_eq(&lines(&metrics));
 }
 
 #[test]
