@@ -31,7 +31,7 @@ use crate::world::store::Known;
 
 /// Requests about single pods that are prepared at one look: more than can be under way at once,
 /// and few enough that a gang of thousands is not gone through at every answer.
-const PODS_AT_ONCE: usize = 256;
+const PODS_AT_ONCE: usize = 128;
 
 mod bind;
 mod commit;

@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::course::{Course, Stage, Told, needs_plan};
 use crate::events::Reasons;
 use crate::intake::Schedulers;
-use crate::kind::Kind;
+use crate::kind::{Kind, Target};
 use crate::lanes::{Done, Lanes, Write};
 use crate::parsed::{self, Context};
 use crate::queues::Queues;
@@ -133,6 +133,11 @@ impl Cycle {
     /// Decides and carries out. What is seen to stand while carrying out may lead to more: a commit
     /// to bindings of pods that exist, an undo to another gang's turn.
     fn act(&mut self, stops: bool) {
+        let now = self.clock.now_millis();
+        for gang in &self.orphans {
+            // A plan is all that is left of it: it holds what its pods still do, and nothing else.
+            self.engine.apply(Event::GangGone(gang.clone()), now);
+        }
         for _ in 0..ROUNDS_MAX {
             if !stops {
                 self.decide();
@@ -288,6 +293,7 @@ impl Cycle {
                 root => self.compose_root(root, now),
             }
         }
+        self.todo.extend(self.world.take_looked());
         for target in self.world.take_stale() {
             self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
         }
@@ -542,16 +548,24 @@ impl Cycle {
         let group = &known.facts.facts;
         let course = self.units.get(root).map(|unit| &unit.course);
         let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
-        let (status, _) = carry::show::group(scene, known, course);
-        let mut writes: Vec<Write> = status.into_iter().collect();
+        // While a status is on its way, the next one would only be built to be thrown away.
+        let shown = Target::new(Kind::PodGroup, &place.0, &place.1);
+        let mut writes = Vec::new();
+        if !self.lanes.is_busy(&shown) {
+            writes.extend(carry::show::group(scene, known, course).0);
+        }
         let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
         if feeders.iter().any(|job| job.queue.is_some()) {
             return writes;
         }
-        let members = self.world.group_members(group, &feeders);
         let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
-        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
         let workload = self.world.workloads.get(&workload);
+        let queued = self.units.get(root).is_none_or(|unit| unit.composed.gang.local_queue.is_some());
+        if workload.is_none() && !queued {
+            return writes;
+        }
+        let members = self.world.group_members(group, &feeders);
+        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
         writes.extend(jobs::podgroup::wants(group, &members, workload, held, now));
         writes
     }

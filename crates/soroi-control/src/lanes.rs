@@ -51,6 +51,8 @@ pub(crate) struct Lanes {
     turn: Option<Name>,
     busy: BTreeMap<Target, Name>,
     trouble: BTreeMap<Target, Trouble>,
+    /// The targets in trouble of each lane.
+    troubled: BTreeMap<Name, BTreeSet<Target>>,
     due: BTreeSet<(Millis, Target)>,
 }
 
@@ -75,6 +77,7 @@ impl Lanes {
             turn: None,
             busy: BTreeMap::new(),
             trouble: BTreeMap::new(),
+            troubled: BTreeMap::new(),
             due: BTreeSet::new(),
         }
     }
@@ -85,9 +88,30 @@ impl Lanes {
         if writes.is_empty() {
             self.waiting.remove(lane);
             self.ready.remove(lane);
+            self.forget_past(lane);
         } else {
             self.waiting.insert(lane.clone(), writes.into());
             self.ready.insert(lane.clone());
+        }
+    }
+
+    /// Troubles that are over leave their back-off behind, in case the same is tried again. When the
+    /// lane wishes nothing any more, it is not.
+    fn forget_past(&mut self, lane: &Name) {
+        for target in self.troubled.get(lane).cloned().unwrap_or_default() {
+            if self.trouble.get(&target).is_none_or(|trouble| trouble.until == 0 && !trouble.unread) {
+                self.clear(&target);
+            }
+        }
+    }
+
+    fn clear(&mut self, target: &Target) {
+        let Some(trouble) = self.trouble.remove(target) else { return };
+        if let Some(targets) = self.troubled.get_mut(&trouble.lane) {
+            targets.remove(target);
+            if targets.is_empty() {
+                self.troubled.remove(&trouble.lane);
+            }
         }
     }
 
@@ -183,17 +207,13 @@ impl Lanes {
         self.busy.remove(target);
         let read = done.write.call == Call::Read;
         match &done.answer {
-            Answer::Object(_) | Answer::Accepted if !read => {
-                self.trouble.remove(target);
-            }
+            Answer::Object(_) | Answer::Accepted if !read => self.clear(target),
             Answer::Object(_) | Answer::Missing if read => {
                 if let Some(trouble) = self.trouble.get_mut(target) {
                     trouble.unread = false;
                 }
             }
-            Answer::Missing if matches!(done.write.call, Call::Delete(_)) => {
-                self.trouble.remove(target);
-            }
+            Answer::Missing if matches!(done.write.call, Call::Delete(_)) => self.clear(target),
             _ => self.pause(done, now),
         }
         self.ready.extend(self.waiting.keys().filter(|lane| **lane == done.lane).cloned());
@@ -202,6 +222,12 @@ impl Lanes {
     fn pause(&mut self, done: &Done, now: Millis) {
         let random = &mut self.random;
         let target = &done.write.target;
+        if let Some(trouble) = self.trouble.get(target).filter(|trouble| trouble.lane != done.lane)
+            && let Some(targets) = self.troubled.get_mut(&trouble.lane)
+        {
+            targets.remove(target);
+        }
+        self.troubled.entry(done.lane.clone()).or_default().insert(target.clone());
         let trouble = self.trouble.entry(target.clone()).or_insert_with(|| Trouble {
             lane: done.lane.clone(),
             pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE, random.next_u64()),
@@ -219,15 +245,6 @@ impl Lanes {
                 tracing::warn!(%target, code = refusal.code, message = %refusal.message, "refused");
             }
             answer => tracing::debug!(%target, ?answer, pause, "will be read back"),
-        }
-    }
-
-    /// Forgets the troubles of an object that is gone for good.
-    pub(crate) fn forget(&mut self, target: &Target) {
-        if let Some(trouble) = self.trouble.remove(target)
-            && trouble.until != 0
-        {
-            self.due.remove(&(trouble.until, target.clone()));
         }
     }
 }

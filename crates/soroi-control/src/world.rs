@@ -54,6 +54,7 @@ pub(crate) struct World {
     owned: BTreeMap<Name, BTreeSet<Name>>,
     events: Vec<Event>,
     dirty: BTreeSet<Root>,
+    looked: BTreeSet<Root>,
     stale: BTreeSet<Target>,
     touched_queues: BTreeSet<Target>,
     /// Pods of a release are known to get our scheduler.
@@ -83,6 +84,7 @@ impl World {
             owned: BTreeMap::new(),
             events: Vec::new(),
             dirty: BTreeSet::new(),
+            looked: BTreeSet::new(),
             stale: BTreeSet::new(),
             touched_queues: BTreeSet::new(),
             admission_works: true,
@@ -161,6 +163,11 @@ impl World {
         std::mem::take(&mut self.dirty)
     }
 
+    /// Roots whose gang is the same, but whose members went on.
+    pub(crate) fn take_looked(&mut self) -> BTreeSet<Root> {
+        std::mem::take(&mut self.looked)
+    }
+
     /// Objects that have to be read again, because what they are understood by has changed.
     pub(crate) fn take_stale(&mut self) -> BTreeSet<Target> {
         std::mem::take(&mut self.stale)
@@ -169,11 +176,6 @@ impl World {
     /// Queues, flavors and topologies whose finalizer or status may have to change.
     pub(crate) fn take_touched_queues(&mut self) -> BTreeSet<Target> {
         std::mem::take(&mut self.touched_queues)
-    }
-
-    /// Has a root looked at again.
-    pub(crate) fn touch(&mut self, root: Root) {
-        self.dirty.insert(root);
     }
 
     /// Members of a Job (by uid) or PodGroup (by key), in order of their uids.
@@ -493,10 +495,12 @@ impl World {
             pod.pod.node = pod.pod.node.or_else(|| known.facts.pod.node.clone());
         }
         let now = pod.clone();
+        let mut counts_alike = false;
         match self.pods.set(meta, pod, source) {
             Took::Nothing => return,
             Took::New => {}
             Took::Changed(before) => {
+                counts_alike = counts_as(&before.facts) == counts_as(&now);
                 if owners(&before.facts) != owners(&now) {
                     self.forget_member(&before.facts);
                 }
@@ -506,7 +510,13 @@ impl World {
         for owner in owners(&now) {
             self.members.entry(owner).or_default().insert(now.pod.uid.clone());
         }
-        self.touch_pod(&now);
+        if counts_alike {
+            let (fact, root) = self.whose(&now);
+            self.events.push(Event::Pod(fact));
+            self.looked.extend(root);
+        } else {
+            self.touch_pod(&now);
+        }
     }
 
     fn touch_pod(&mut self, pod: &PodFacts) {
@@ -648,6 +658,21 @@ impl World {
         let place = (Name::from(""), name.clone());
         self.plain.get(&kind)?.get(&place).map(|known| &known.meta)
     }
+}
+
+/// What of a pod matters to the gang that it belongs to: where it is and how it does is no part of
+/// that, except for a pod that is a gang of its own.
+fn counts_as(pod: &PodFacts) -> impl PartialEq {
+    use event::PodPhase;
+    let live = matches!(pod.pod.phase, PodPhase::Pending | PodPhase::Running);
+    let single = pod.job.is_none() && pod.group.is_none();
+    (
+        (live, pod.pod.phase == PodPhase::Succeeded, pod.pod.terminating),
+        (pod.pod.shape.clone(), pod.role.clone(), pod.queue.clone()),
+        (pod.scheduler.clone(), pod.priority, pod.gates.is_empty()),
+        single.then(|| pod.pod.node.clone()),
+        (pod.job.clone(), pod.group.clone()),
+    )
 }
 
 /// Under which owners a pod is found: its Job, or itself; and the group that it names.

@@ -43,6 +43,9 @@ pub(crate) fn wants(
     at: jiff::Timestamp,
 ) -> Vec<Write> {
     let queue = group.queue.as_ref().or_else(|| members.iter().find_map(|pod| pod.queue.as_ref()));
+    if queue.is_none() && workload.is_none() {
+        return Vec::new();
+    }
     let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
     let sets = pod_sets(live);
     let enough = u32::try_from(members.len()).is_ok_and(|have| have >= group.min_member);

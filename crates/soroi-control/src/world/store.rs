@@ -113,12 +113,6 @@ impl<T> Store<T> {
         self.objects.values()
     }
 
-    /// Those of one namespace, in name order.
-    pub(crate) fn within<'a>(&'a self, namespace: &'a Name) -> impl Iterator<Item = &'a Known<T>> {
-        let from = (namespace.clone(), Name::from(""));
-        self.objects.range(from..).map(|(_, known)| known).take_while(move |known| known.meta.namespace == *namespace)
-    }
-
     /// Takes in a reading.
     pub(crate) fn set(&mut self, meta: Meta, facts: T, source: Source) -> Took<T> {
         if source == Source::Answer && self.tombstones.contains(&meta.uid) {
@@ -148,12 +142,6 @@ impl<T> Store<T> {
         let place = self.by_uid.get(uid).cloned();
         self.bury(uid.clone());
         self.objects.remove(&place?)
-    }
-
-    /// The object at this place is gone, whoever it was.
-    pub(crate) fn remove_at(&mut self, place: &Place) -> Option<Known<T>> {
-        let uid = self.objects.get(place)?.meta.uid.clone();
-        self.remove(&uid)
     }
 
     /// Those that a list no longer has, by uid. They stay until they are removed.

@@ -102,9 +102,9 @@ fn topology_only_waits_and_pins() {
         workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         queue     gpu-queue    pending 1 admitted 1 gpu 2
     "#]], expect![[r#"
-        pod       train-…      -            Pending
         pod       train-…      worker1      Running
         pod       train-…      worker1      Running
+        pod       train-…      worker2      Running
         pod       train-…      worker2      Running
         job       train        released     active 4 succeeded 0
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
