@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Occupant;
 use crate::decide::gang::{GangState, Held, Phase, SeatKind, SeatState};
-use crate::decision::Decision;
+use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy, Readiness};
 use crate::quota::{FlavorResource, Sum};
@@ -154,26 +154,32 @@ fn told(engine: &Engine, id: &GangId, state: &GangState, found: &mut Vec<String>
     }
 }
 
-/// Invariants 3 and 4, of one decision: what it reserved fits the nodes and the limits. What was
-/// too full before may be so afterwards, but not fuller.
-pub(crate) fn check_step(before: &Engine, decisions: &[Decision], after: &Engine) -> Vec<String> {
+/// Invariants 3 and 4: what decisions reserved fits the nodes and the limits. What was too full
+/// before may be so afterwards, but not fuller.
+pub(crate) fn check_decisions(
+    before: &Engine,
+    decisions: &[Decision],
+    after: &Engine,
+    now: Millis,
+) -> Result<(), Vec<String>> {
+    // What is only accounted for when a decision is asked for is no decision.
+    let mut before = before.clone();
+    before.reconfigure();
+    before.account_for_touched(now, &mut Vec::new());
     let mut found = Vec::new();
     for decision in decisions {
-        let (nodes, queue): (Vec<&Name>, Option<&Name>) = match decision {
-            Decision::Admit(admission) => (
-                admission.pod_sets.iter().flat_map(|s| &s.nodes).map(|n| &n.0).collect(),
-                admission.cluster_queue.as_ref(),
-            ),
-            Decision::Place(admission) => {
-                (admission.pod_sets.iter().flat_map(|s| &s.nodes).map(|n| &n.0).collect(), None)
-            }
-            Decision::Bind { node, .. } => (vec![node], None),
-            _ => continue,
+        let (places, queue) = match decision {
+            Decision::Admit(admission) => (nodes_of(admission), admission.cluster_queue.as_ref()),
+            Decision::Place(admission) => (nodes_of(admission), None),
+            Decision::Bind { node, .. } => (BTreeSet::from([node]), None),
+            Decision::Settled(_) | Decision::Undo { .. } | Decision::Pending { .. } => continue,
         };
-        for node in nodes {
+        for node in places {
+            let was = before.cluster.free_on(node);
             for (resource, free) in after.cluster.free_on(node) {
-                let was = before.cluster.free_on(node).into_iter().find(|(r, _)| *r == resource);
-                if free < 0 && free < was.map_or(0, |(_, free)| free) {
+                let free_before =
+                    was.iter().find(|(known, _)| *known == resource).map_or(0, |(_, free)| *free);
+                if free < 0 && free < free_before {
                     found.push(format!("{decision:?} overfills {node}: {free} {resource} left"));
                 }
             }
@@ -181,11 +187,14 @@ pub(crate) fn check_step(before: &Engine, decisions: &[Decision], after: &Engine
         let Some(queue) = queue else { continue };
         let tree = &after.quotas.kueue;
         for (what, left) in tree.headroom(queue) {
-            let rose = tree.used(queue, &what) > before.quotas.kueue.used(queue, &what);
-            if left < 0 && rose {
+            if left < 0 && tree.used(queue, &what) > before.quotas.kueue.used(queue, &what) {
                 found.push(format!("{decision:?} overdraws {queue}: {left} of {what:?} left"));
             }
         }
     }
-    found
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn nodes_of(admission: &Admission) -> BTreeSet<&Name> {
+    admission.pod_sets.iter().flat_map(|set| &set.nodes).map(|(node, _)| node).collect()
 }

@@ -16,6 +16,7 @@ mod gather;
 pub(crate) mod grow;
 mod leave;
 mod outcome;
+pub(crate) mod renew;
 mod repair;
 mod restore;
 mod search;
@@ -40,12 +41,14 @@ impl Engine {
         let mut out = Vec::new();
         self.reconfigure();
         self.look_at_touched(now, &mut out);
+        self.renew_numbers(now);
         // Whoever is admitted takes from the others: who now waits for another reason is decided
         // again, which changes nothing but that.
         while self.wake_falsified() {
             self.place_admitted(now, &mut out);
             self.start_waiting(now, &mut out);
         }
+        self.note_stale_numbers(now);
         self.tell(&mut out);
         out
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cluster::Cluster;
 use crate::decide::ceiling::Ceilings;
 use crate::decide::gang::Gangs;
+use crate::decide::renew::Stale;
 use crate::decide::shortage::Shortages;
 use crate::decide::status::News;
 use crate::decide::wanted::Wanted;
@@ -33,6 +34,7 @@ pub struct Engine {
     pub(crate) ceilings: Ceilings,
     /// The version of the nodes' facts that certificates were made with.
     pub(crate) nodes_seen: u64,
+    pub(crate) stale: Stale,
     /// ClusterQueues that do not admit, and why.
     pub(crate) inactive: BTreeMap<Name, QueueInactive>,
     /// An object changed on which anything may depend.
@@ -63,6 +65,7 @@ impl Engine {
             shortages: Shortages::default(),
             ceilings: Ceilings::default(),
             nodes_seen: 0,
+            stale: Stale::default(),
             inactive: BTreeMap::new(),
             reconfigured: false,
             touched: BTreeMap::new(),
@@ -94,7 +97,8 @@ impl Engine {
     /// When time alone changes an answer next (a time-out, the end of a back-off). Valid after
     /// [`decide`](Self::decide).
     pub fn next_wakeup(&self) -> Option<Millis> {
-        self.timers.first().map(|(when, _)| *when)
+        let timer = self.timers.first().map(|(when, _)| *when);
+        timer.into_iter().chain(self.stale.due()).min()
     }
 
     /// Why a gang waits, with the numbers as they were when it was last decided; `None` if it does
@@ -120,5 +124,19 @@ impl Engine {
     /// One line per violation.
     pub fn check(&self, now: Millis) -> Result<(), Vec<String>> {
         crate::check::check(self, now)
+    }
+
+    /// Verifies that decisions reserved no more than there was room and quota for, given the
+    /// engine as it was before them (and after it was told all that it knew then).
+    ///
+    /// # Errors
+    /// One line per violation.
+    pub fn check_decisions(
+        &self,
+        before: &Self,
+        decisions: &[Decision],
+        now: Millis,
+    ) -> Result<(), Vec<String>> {
+        crate::check::check_decisions(before, decisions, self, now)
     }
 }

@@ -72,6 +72,8 @@ pub struct Waiting<N> {
     lines: BTreeMap<LineKey, Line>,
     /// Lines with somebody who may be decided.
     awake: BTreeSet<LineKey>,
+    /// StrictFIFO lines in which somebody came or went.
+    moved: BTreeSet<LineKey>,
     wants: Vec<Option<Want<N>>>,
     unused: Vec<WantIx>,
     by_ask: BTreeMap<(LineKey, N), WantIx>,
@@ -101,6 +103,7 @@ impl<N> Default for Waiting<N> {
         Self {
             lines: BTreeMap::new(),
             awake: BTreeSet::new(),
+            moved: BTreeSet::new(),
             wants: Vec::new(),
             unused: Vec::new(),
             by_ask: BTreeMap::new(),
@@ -130,6 +133,9 @@ impl<N: Clone + Ord> Waiting<N> {
         let ix = self.want_for(&line, ask);
         self.stands.insert(turn.id.clone(), (turn.clone(), ix));
         let awake = self.want(ix).certificate.is_none();
+        if strategy == QueueingStrategy::StrictFifo {
+            self.moved.insert(line.clone());
+        }
         let at = self.lines.entry(line.clone()).or_default();
         at.strategy = strategy;
         at.turns.insert(turn.clone(), ix);
@@ -160,6 +166,7 @@ impl<N: Clone + Ord> Waiting<N> {
         if line.strategy == QueueingStrategy::StrictFifo {
             // The one who blocked it may be gone; `head` looks again.
             self.awake.insert(want.line.clone());
+            self.moved.insert(want.line.clone());
         }
         if want.turns.is_empty() {
             let want = self.wants[ix].take().expect("a want in use exists");
@@ -193,6 +200,14 @@ impl<N: Clone + Ord> Waiting<N> {
     pub fn strict_head(&self, line: &LineKey) -> Option<&Turn> {
         let at = self.lines.get(line).filter(|at| at.strategy == QueueingStrategy::StrictFifo)?;
         at.turns.keys().next()
+    }
+
+    /// Of the StrictFIFO lines in which somebody came or went since the last call, the first gang
+    /// and the next: who is first is another one perhaps.
+    pub fn take_moved_heads(&mut self) -> Vec<GangId> {
+        let moved = std::mem::take(&mut self.moved);
+        let lines = moved.iter().filter_map(|line| self.lines.get(line));
+        lines.flat_map(|line| line.turns.keys().take(2)).map(|turn| turn.id.clone()).collect()
     }
 
     /// What a want asks.

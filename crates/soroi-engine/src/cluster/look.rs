@@ -11,6 +11,11 @@ impl Cluster {
         slots.filter_map(|slot| Some((slot.facts.as_ref()?, &slot.space)))
     }
 
+    /// Grows with every change of a node or of what it is charged, tries included.
+    pub(crate) fn changes_end(&mut self) -> u64 {
+        self.changes.read_all()
+    }
+
     /// Changes whenever facts of a node or topology do; not with what is charged.
     pub(crate) fn facts_version(&self) -> u64 {
         self.versions

@@ -24,13 +24,16 @@ impl Engine {
             let mut heads = Vec::new();
             for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
                 if let Some((turn, want)) = self.waiting.head(&line) {
-                    heads.push((self.borrow_height(want), self.line_priority(&line), turn, want));
+                    heads.push((0, self.line_priority(&line), turn, want));
                 }
             }
             if heads.is_empty() {
                 return;
             }
-            heads.sort();
+            if heads.len() > 1 {
+                heads.iter_mut().for_each(|head| head.0 = self.borrow_height(head.3));
+                heads.sort();
+            }
             for (_, _, turn, want) in heads {
                 self.start_one(&turn, want, now, out);
             }
@@ -74,7 +77,7 @@ impl Engine {
 
     /// What the gang gets now, if anything. Quota of an earlier admission that it still holds is
     /// its own: it is never charged twice.
-    fn answer(&mut self, id: &GangId, start: &Start) -> Result<Answer, NoAnswer> {
+    pub(super) fn answer(&mut self, id: &GangId, start: &Start) -> Result<Answer, NoAnswer> {
         let lingering = self.gangs[id].lingering.as_ref().map(|lingering| lingering.charge.clone());
         lingering.iter().for_each(|charge| self.quotas.release(charge));
         let answer = self.answer_within(start);
@@ -164,9 +167,10 @@ impl Engine {
     pub(super) fn hold(&mut self, admission: Admission, phase: Phase, now: Millis) {
         let id = admission.gang.clone();
         let volcano_queue = self.gangs.get(&id).and_then(|gang| gang.fact.as_ref()?.volcano_queue.clone());
-        let charge = charge_of(&admission, volcano_queue);
+        let paid: Vec<u32> = admission.pod_sets.iter().map(|set| set.count).collect();
+        let charge = charge_of(&admission, &paid, volcano_queue);
         let sets = admission.pod_sets.iter().map(|set| self.seat_set(set)).collect();
-        let mut held = Held::new(admission, charge, sets, phase, now);
+        let mut held = Held::new(admission, paid, charge, sets, phase, now);
         for (at, set) in held.admission.pod_sets.clone().iter().enumerate() {
             let nodes = set.nodes.iter().flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())));
             held.add_seats(at, nodes);
@@ -178,6 +182,7 @@ impl Engine {
         }
         self.quotas.charge(&held.charge);
         let state = self.gangs.entry(id.clone()).or_default();
+        held.shaped = state.fact.is_some();
         if let Some(lingering) = state.lingering.take() {
             self.quotas.release(&lingering.charge);
             self.lingering.remove(&id);
@@ -229,22 +234,32 @@ fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {
     }
 }
 
-/// What an admission takes from the trees.
-pub(super) fn charge_of(admission: &Admission, volcano_queue: Option<Name>) -> Charge {
+/// What an admission takes from the trees when it pays for so many pods of each set.
+pub(super) fn charge_of(admission: &Admission, paid: &[u32], volcano_queue: Option<Name>) -> Charge {
     let mut by_flavor: BTreeMap<FlavorResource, Amount> = BTreeMap::new();
     let mut by_resource: BTreeMap<Name, Amount> = BTreeMap::new();
-    for set in &admission.pod_sets {
+    for (set, paid) in admission.pod_sets.iter().zip(paid) {
         for (resource, amount) in &set.usage {
+            let amount = share(*amount, *paid, set.count);
             let total = by_resource.entry(resource.clone()).or_default();
-            *total = total.saturating_add(*amount);
+            *total = total.saturating_add(amount);
             let Some(flavor) = set.flavors.get(resource) else { continue };
             let what = FlavorResource { flavor: flavor.clone(), resource: resource.clone() };
             let total = by_flavor.entry(what).or_default();
-            *total = total.saturating_add(*amount);
+            *total = total.saturating_add(amount);
         }
     }
     Charge {
         kueue: admission.cluster_queue.clone().map(|queue| (queue, by_flavor)),
         volcano: volcano_queue.map(|queue| (queue, by_resource)),
     }
+}
+
+/// The part of an amount for `all` pods that `paid` of them take. Amounts are multiples of the
+/// count, but for absurd ones that were cut off.
+fn share(amount: Amount, paid: u32, all: u32) -> Amount {
+    if paid >= all {
+        return amount;
+    }
+    amount / Amount::from(all) * Amount::from(paid)
 }

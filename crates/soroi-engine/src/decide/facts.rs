@@ -145,12 +145,16 @@ impl Engine {
                 held.progressed_at = now;
             }
         }
-        state.echo &= fact.admitted.is_some();
+        state.status_echoes &= fact.admitted.is_some();
         let before = std::mem::replace(&mut state.owners, fact.owners.clone());
         state.fact = Some(fact);
         let owners = state.owners.clone();
-        self.world.set_owners(&id, &before, &owners);
         self.touch(&id);
+        if before != owners {
+            self.world.set_owners(&id, &before, &owners);
+            let members = self.world.members(&id, &owners).map(|pod| pod.uid.clone());
+            self.touched.entry(id.clone()).or_default().extend(members);
+        }
     }
 
     fn gang_gone(&mut self, id: &GangId) {
@@ -173,7 +177,8 @@ impl Engine {
 
     fn plan_gone(&mut self, id: &GangId) {
         self.plans.remove(id);
-        if self.gangs.contains_key(id) {
+        if let Some(state) = self.gangs.get_mut(id) {
+            state.plan_echoes = false;
             self.plans_lost.insert(id.clone());
             self.touch(id);
         }

@@ -28,9 +28,10 @@ pub(crate) struct GangState {
     pub(crate) undos: u32,
     /// It is not decided before this time.
     pub(crate) not_before: Millis,
-    /// Its admission has ended; what its plan and its status still say of it is an echo, until
-    /// they were seen without it.
-    pub(crate) echo: bool,
+    /// Its admission has ended; what is heard of its plan is an echo until that is gone.
+    pub(crate) plan_echoes: bool,
+    /// The same of its status, until that was seen without an admission.
+    pub(crate) status_echoes: bool,
     /// The reason that was told last.
     pub(crate) told: Option<Reason>,
     /// Its entry among the timers.
@@ -62,7 +63,11 @@ pub(crate) enum Phase {
 pub(crate) struct Held {
     pub(crate) phase: Phase,
     pub(crate) admission: Admission,
+    /// Per pod set, how many pods it pays quota for.
+    pub(crate) paid: Vec<u32>,
     pub(crate) charge: Charge,
+    /// The shapes of its pods were known when its places were charged.
+    pub(crate) shaped: bool,
     /// Where its members sit, one entry per pod set, in the order of the admission. Changed
     /// through [`Held::sit`] only, which keeps what follows.
     pub(crate) sets: Vec<SeatSet>,
@@ -80,6 +85,8 @@ pub(crate) struct Held {
     pub(crate) orphan: bool,
     /// All of its members are bound, and that was told.
     pub(crate) settled: bool,
+    /// When its places were decided.
+    pub(crate) decided_at: Millis,
     /// When something last went forward: a member was created, bound or lost.
     pub(crate) progressed_at: Millis,
     /// Nothing is tried again before this time.
@@ -170,6 +177,7 @@ impl GangState {
 impl Held {
     pub(crate) fn new(
         admission: Admission,
+        paid: Vec<u32>,
         charge: Charge,
         sets: Vec<SeatSet>,
         phase: Phase,
@@ -178,7 +186,9 @@ impl Held {
         Self {
             phase,
             admission,
+            paid,
             charge,
+            shaped: false,
             sets,
             seat_of: BTreeMap::new(),
             unseated: BTreeSet::new(),
@@ -187,6 +197,7 @@ impl Held {
             was_whole: false,
             orphan: false,
             settled: false,
+            decided_at: now,
             progressed_at: now,
             retry_at: now,
         }

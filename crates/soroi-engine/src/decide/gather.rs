@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::admit::charge_of;
 use super::gang::{GangState, Held, SeatKind, SeatRef, SeatState};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::Decision;
@@ -149,26 +150,23 @@ impl Engine {
     }
 
     /// Pods that ended well and are not replaced give their seat and quota back (Kueue's
-    /// reclaimable pods): the gang's objects ask for fewer.
+    /// reclaimable pods): the gang's objects ask for fewer. Quota that was given back is not taken
+    /// again without a decision.
     fn follow_counts(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get(id) else { return };
         let (Some(fact), Some(held)) = (&state.fact, &state.held) else { return };
         let wanted = |name: &Name| fact.pod_sets.iter().find(|set| set.name == *name).map(|set| set.count);
-        let counts: Vec<u32> = held
-            .admission
-            .pod_sets
-            .iter()
-            .map(|set| wanted(&set.name).unwrap_or(set.count).min(set.count))
-            .collect();
-        let mut paid = counts.clone();
-        for (set, count) in counts.into_iter().enumerate() {
+        let counts: Vec<Option<u32>> = held.sets.iter().map(|set| wanted(&set.name)).collect();
+        let mut paid = held.paid.clone();
+        for (set, (paid, count)) in paid.iter_mut().zip(counts).enumerate() {
+            let Some(count) = count else { continue };
             while let Some(at) = self.surplus_seat(id, set, count) {
                 self.take_seat_away(id, at);
             }
             let seats = self.gangs[id].held.as_ref().map_or(0, |held| held.sets[set].seats.len());
-            paid[set] = paid[set].max(u32::try_from(seats).unwrap_or(u32::MAX));
+            *paid = count.max(u32::try_from(seats).unwrap_or(u32::MAX)).min(*paid);
         }
-        self.pay_for(id, &paid);
+        self.pay_for(id, paid);
     }
 
     /// A seat that is one too many and that no living member needs.
@@ -191,22 +189,24 @@ impl Engine {
         }
     }
 
-    fn pay_for(&mut self, id: &GangId, counts: &[u32]) {
-        let Some(state) = self.gangs.get_mut(id) else { return };
-        let (Some(fact), Some(held)) = (&state.fact, &mut state.held) else { return };
-        let mut paid = held.admission.clone();
-        for (set, count) in paid.pod_sets.iter_mut().zip(counts) {
-            let all = i64::from(set.count.max(1));
-            set.usage.values_mut().for_each(|amount| *amount = *amount / all * i64::from(*count).min(all));
+    /// Has the gang pay for so many pods of each set.
+    pub(super) fn pay_for(&mut self, id: &GangId, paid: Vec<u32>) {
+        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        if held.paid == paid {
+            return;
         }
-        let whole = held.admission.pod_sets.iter().zip(counts).all(|(set, count)| set.count <= *count);
-        let paid = if whole { &held.admission } else { &paid };
-        let charge = super::admit::charge_of(paid, fact.volcano_queue.clone());
-        if charge != held.charge {
-            let old = std::mem::replace(&mut held.charge, charge.clone());
-            self.quotas.release(&old);
-            self.quotas.charge(&charge);
-        }
+        held.paid = paid;
+        let queue = held.charge.volcano.as_ref().map(|(queue, _)| queue.clone());
+        self.charge_anew(id, queue);
+    }
+
+    /// Charges the gang for what it pays for, in this Volcano Queue too if there is one.
+    pub(super) fn charge_anew(&mut self, id: &GangId, volcano_queue: Option<Name>) {
+        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        let charge = charge_of(&held.admission, &held.paid, volcano_queue);
+        let old = std::mem::replace(&mut held.charge, charge.clone());
+        self.quotas.release(&old);
+        self.quotas.charge(&charge);
     }
 
     fn note_wholeness(&mut self, id: &GangId, out: &mut Vec<Decision>) {

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::admit::charge_of;
 use super::assign::totals;
 use super::gang::{Held, Phase};
 use super::search::NoAnswer;
@@ -101,12 +100,18 @@ impl Engine {
         now: Millis,
         out: &mut Vec<Decision>,
     ) {
-        let all = growth.places.pod_sets[0].count;
-        if let Err(no) = self.quota_for_more(growth, 1) {
-            self.certify(want, no);
-            return;
+        match self.room_for_more(growth) {
+            Ok(placement) => {
+                self.waiting.leave(id);
+                self.take_in_more(id, growth, placement, now, out);
+            }
+            Err(no) => self.certify(want, no),
         }
-        let (mut low, mut high) = (1, all);
+    }
+
+    pub(super) fn room_for_more(&mut self, growth: &Growth) -> Result<Placement, NoAnswer> {
+        let enough = self.quota_for_more(growth, 1)?;
+        let (mut low, mut high) = (1, growth.places.pod_sets[0].count);
         while low < high {
             let middle = high - (high - low) / 2;
             match self.quota_for_more(growth, middle) {
@@ -116,17 +121,11 @@ impl Engine {
         }
         let mut request = growth.places.clone();
         request.pod_sets[0].count = low;
-        match place(&mut self.cluster, &request) {
-            Ok(placement) => {
-                self.waiting.leave(id);
-                self.take_in_more(id, growth, placement, now, out);
-            }
-            Err(problems) => {
-                let blockers = self.quota_for_more(growth, 1).unwrap_or_default();
-                let shortages = BTreeSet::from([request]);
-                self.certify(want, NoAnswer { reason: Reason::NoPlace(problems), blockers, shortages });
-            }
-        }
+        place(&mut self.cluster, &request).map_err(|problems| {
+            let mut no = self.no_places_for(&request, problems);
+            no.blockers.extend(enough);
+            no
+        })
     }
 
     /// Whether quota allows so many more. The answer is what a gang that fails for want of places
@@ -196,11 +195,10 @@ impl Engine {
             let usage = set.usage.entry(resource.clone()).or_default();
             *usage = usage.saturating_add(more);
         }
+        let mut paid = held.paid.clone();
+        paid[growth.set] = paid[growth.set].saturating_add(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
         held.add_seats(growth.set, nodes.into_iter().map(Some));
-        let charge = charge_of(&held.admission, growth.volcano_queue.clone());
-        let old = std::mem::replace(&mut held.charge, charge.clone());
-        self.quotas.release(&old);
-        self.quotas.charge(&charge);
+        self.pay_for(id, paid);
         self.charge_seats(id);
         self.promise_seats(id);
         self.write_places(id, now, out);

@@ -51,8 +51,8 @@ impl Engine {
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.take()) else { return };
         self.uncharge_seats(id, &held);
         let state = self.gangs.get_mut(id).expect("just seen");
-        state.echo =
-            state.fact.as_ref().is_some_and(|fact| fact.admitted.is_some()) || self.plans.contains_key(id);
+        state.status_echoes = state.fact.as_ref().is_some_and(|fact| fact.admitted.is_some());
+        state.plan_echoes = self.plans.contains_key(id);
         state.lingering = Some(Lingering { charge: held.charge, since: now });
         self.lingering.insert(id.clone());
         self.waiting.leave(id);
@@ -75,7 +75,7 @@ impl Engine {
         let state = &self.gangs[id];
         if state.held.is_none()
             && state.lingering.is_none()
-            && !state.echo
+            && !state.plan_echoes
             && let Some(plan) = self.plans.get(id).cloned()
         {
             // It ended while nobody looked: what its pods still hold is what its plan says.

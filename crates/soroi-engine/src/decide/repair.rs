@@ -1,7 +1,7 @@
 //! Places for gangs that hold quota: the first ones under AfterAdmission, new ones where real pods
 //! did not fit, spare ones for members that were lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::gang::{Held, Phase, SeatKind, SeatRef, SeatState};
@@ -77,6 +77,7 @@ impl Engine {
         held.phase = Phase::Replacing;
         held.settled = false;
         held.orphan = false;
+        held.decided_at = now;
         held.progressed_at = now;
         held.admission = admission.clone();
         out.push(Decision::Place(admission));
@@ -108,14 +109,20 @@ impl Engine {
             self.look_again(id, None);
             return;
         }
-        let mut problems = problems;
+        let no = self.no_places_for(request, problems);
+        self.certify(want, no);
+    }
+
+    pub(super) fn no_places_for(
+        &mut self,
+        request: &PlaceRequest,
+        mut problems: Vec<(Name, PlaceProblem)>,
+    ) -> NoAnswer {
         for (name, problem) in &mut problems {
             let request = request.pod_sets.iter().find(|set| set.name == *name);
             problem.fitting_if_empty = request.map(|set| self.ceilings.of(&mut self.cluster, set));
         }
-        let reason = Reason::NoPlace(problems);
-        let shortages = BTreeSet::from([request.clone()]);
-        self.certify(want, NoAnswer { reason, blockers: BTreeSet::new(), shortages });
+        NoAnswer::of_places(Reason::NoPlace(problems), request.clone())
     }
 
     /// The seats that want a node now: of members that are there; of all, for an orphan.

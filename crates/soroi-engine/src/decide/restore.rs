@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::assign::totals;
-use super::gang::{Phase, SeatKind, SeatRef, binds};
+use super::gang::{Held, Phase, binds};
 use super::wanted::StartSet;
 use crate::decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 use crate::engine::Engine;
@@ -21,30 +21,27 @@ impl Engine {
         let state = &self.gangs[id];
         let plan = self.plans.get(id);
         if let Some(held) = &state.held {
-            let by_plan =
-                plan.is_some_and(|plan| is_written(plan) && same_places(&plan.admission, &held.admission));
-            let shown = state.fact.as_ref().and_then(|fact| fact.admitted.as_ref()).filter(|_| !state.echo);
-            let by_status = !held.binds()
-                && shown
-                    .is_some_and(|shown| Some(&shown.cluster_queue) == held.admission.cluster_queue.as_ref());
+            let by_plan = plan.is_some_and(|plan| shows(plan, held));
+            let shown = state.fact.as_ref().and_then(|fact| fact.admitted.as_ref());
+            let shown = shown.filter(|_| !state.status_echoes && !held.binds());
+            let by_status = shown
+                .is_some_and(|shown| Some(&shown.cluster_queue) == held.admission.cluster_queue.as_ref());
             if by_plan || by_status {
                 self.committed(id, now);
             }
-            self.join_volcano_queue(id);
+            self.meet_gang(id);
             return;
         }
         if state.gone {
             return;
         }
-        if let Some(plan) =
-            plan.filter(|plan| plan.phase != PlanPhase::Holding && !(state.echo && !is_written(plan)))
-        {
+        if let Some(plan) = plan.filter(|plan| plan.phase != PlanPhase::Holding && !state.plan_echoes) {
             self.adopt_plan(plan.clone(), now, out);
             return;
         }
         let Some(fact) = state.fact.clone() else { return };
         match &fact.admitted {
-            Some(admitted) if !state.echo => self.adopt_admitted(&fact, admitted, now, out),
+            Some(admitted) if !state.status_echoes => self.adopt_admitted(&fact, admitted, now, out),
             Some(_) => {}
             None if fact.local_queue.is_none() && fact.readiness == Readiness::Ready => {
                 self.adopt_bound(&fact, now);
@@ -164,26 +161,30 @@ impl Engine {
         })
     }
 
-    /// A plan may be known before the gang; its seat in the Volcano tree is charged when it is.
-    fn join_volcano_queue(&mut self, id: &GangId) {
+    /// A plan may be known before the gang. When that is known too, its places are charged in the
+    /// shape of its pods, its members sit down, and its seat in the Volcano tree is charged.
+    fn meet_gang(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get_mut(id) else { return };
         let (Some(fact), Some(held)) = (&state.fact, &mut state.held) else { return };
+        if std::mem::replace(&mut held.shaped, true) {
+            return;
+        }
         if held.charge.volcano.is_none() && fact.volcano_queue.is_some() {
-            let charge = super::admit::charge_of(&held.admission, fact.volcano_queue.clone());
-            let old = std::mem::replace(&mut held.charge, charge.clone());
-            self.quotas.release(&old);
-            self.quotas.charge(&charge);
+            let queue = fact.volcano_queue.clone();
+            self.charge_anew(id, queue);
         }
-        let unshaped = held.count(SeatKind::Open) > 0
-            && held.of_kind(SeatKind::Open).next().is_some_and(|at: SeatRef| held.seat(at).node.is_some());
-        if unshaped {
-            self.charge_seats(id);
-        }
+        self.charge_seats(id);
+        self.seat_everybody(id);
     }
 }
 
-fn is_written(plan: &Plan) -> bool {
-    matches!(plan.phase, PlanPhase::Committed | PlanPhase::Settled)
+/// Whether a plan shows that what is held was written down. An older plan of the same gang may
+/// give the same places; it is told by its time, which may have been cut to seconds.
+fn shows(plan: &Plan, held: &Held) -> bool {
+    let written = matches!(plan.phase, PlanPhase::Committed | PlanPhase::Settled);
+    written
+        && plan.progressed_at > held.decided_at.saturating_sub(1_000)
+        && same_places(&plan.admission, &held.admission)
 }
 
 /// Whether two admissions give the same nodes and flavors: what a plan keeps of one.

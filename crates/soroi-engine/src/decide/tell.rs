@@ -24,6 +24,7 @@ impl Engine {
     }
 
     pub(super) fn tell(&mut self, out: &mut Vec<Decision>) {
+        self.to_tell.extend(self.waiting.take_moved_heads());
         for id in std::mem::take(&mut self.to_tell) {
             let Some(reason) = self.reason_now(&id) else { continue };
             let Some(state) = self.gangs.get_mut(&id) else { continue };
@@ -49,8 +50,8 @@ impl Engine {
         if state.held.is_some() || state.fact.is_none() {
             return None;
         }
-        // Not in a line: it is hindered, now or since the last decision; a pause that is over by
-        // then has had it look again.
-        self.hindrance(id, Millis::MIN)
+        // A pause lasts until the timer that ends it has fired.
+        let pauses = state.due == Some(state.not_before);
+        self.hindrance(id, if pauses { state.not_before.saturating_sub(1) } else { Millis::MAX })
     }
 }

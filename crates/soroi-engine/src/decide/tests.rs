@@ -5,5 +5,6 @@ mod life;
 mod queues;
 mod random;
 mod restart;
+mod running;
 mod script;
 mod start;

@@ -73,7 +73,6 @@ impl Engine {
         let turn = Turn::of(fact);
         match self.standing(id, now) {
             Standing::Waits(line, strategy, start) => {
-                self.to_tell.extend(self.waiting.strict_head(&line).map(|head| head.id.clone()));
                 self.waiting.join(line, strategy, turn, Wanted::Start(Arc::new(start)));
                 None
             }

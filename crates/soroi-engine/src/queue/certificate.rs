@@ -77,6 +77,21 @@ pub struct Index {
     by_shortage: BTreeMap<ShortageIx, BTreeSet<WantIx>>,
     /// Shortages that no certificate names any more.
     ended: Vec<ShortageIx>,
+    moved: Moved,
+}
+
+/// Quota that moved under certificates.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    quota: BTreeSet<(Name, FlavorResource)>,
+    capability: BTreeSet<(Name, Name)>,
+}
+
+impl Moved {
+    /// Nothing did.
+    pub fn is_empty(&self) -> bool {
+        self.quota.is_empty() && self.capability.is_empty()
+    }
 }
 
 impl Index {
@@ -120,7 +135,7 @@ impl Index {
     }
 
     /// The wants that the quota given back or taken since the last call concerns, in want order.
-    pub fn falsified_by_quota(&self, quotas: &mut Quotas) -> BTreeSet<WantIx> {
+    pub fn falsified_by_quota(&mut self, quotas: &mut Quotas) -> BTreeSet<WantIx> {
         let mut falsified = BTreeSet::new();
         for moved in quotas.kueue.take_moved() {
             let available = |queue: &Name| quotas.kueue.available(queue, &moved.1);
@@ -130,6 +145,9 @@ impl Index {
             for (queue, wants) in self.quota_enough.get(&moved).into_iter().flatten() {
                 falsified.extend(more_than(wants, available(queue), WantIx::MAX));
             }
+            if self.quota_short.contains_key(&moved) {
+                self.moved.quota.insert(moved);
+            }
         }
         for moved in quotas.volcano.take_moved() {
             let left = quotas.volcano.left(&moved.0, &moved.1);
@@ -137,13 +155,35 @@ impl Index {
             falsified.extend(short.flat_map(|wants| at_most(wants, left, WantIx::MAX)));
             let enough = self.capability_enough.get(&moved).into_iter();
             falsified.extend(enough.flat_map(|wants| more_than(wants, left, WantIx::MAX)));
+            if self.capability_short.contains_key(&moved) {
+                self.moved.capability.insert(moved);
+            }
         }
         falsified
+    }
+
+    /// What moved so far and is spoken of in certificates, since it was last taken.
+    pub fn moved(&self) -> &Moved {
+        &self.moved
+    }
+
+    /// Forgets what moved, and returns the wants whose numbers it concerns, in want order.
+    pub fn take_moved(&mut self) -> BTreeSet<WantIx> {
+        let moved = std::mem::take(&mut self.moved);
+        let quota = moved.quota.iter().filter_map(|key| self.quota_short.get(key));
+        let by_quota = quota.flat_map(BTreeMap::values).flatten().map(|(_, want)| *want);
+        let capability = moved.capability.iter().filter_map(|key| self.capability_short.get(key));
+        by_quota.chain(capability.flatten().map(|(_, want)| *want)).collect()
     }
 
     /// The wants that wait for the end of this shortage, in want order.
     pub fn short_of(&self, shortage: ShortageIx) -> impl Iterator<Item = WantIx> {
         self.by_shortage.get(&shortage).into_iter().flatten().copied()
+    }
+
+    /// Whether anybody waits for places.
+    pub fn is_short_of_places(&self) -> bool {
+        !self.by_shortage.is_empty()
     }
 
     /// All wants that wait for places, in want order.

@@ -239,7 +239,7 @@ impl Tree {
     }
 
     /// The nodes as (name, is a queue, flavor resource, subtree quota, usage), for pictures and
-    /// for [`check`](crate::check).
+    /// for the check of the invariants.
     pub fn sums(&self) -> Vec<(Name, bool, FlavorResource, Sum, Sum)> {
         let queues = self.of_queue.values().copied().collect::<BTreeSet<_>>();
         let node = |(ix, node): (usize, &Node)| {

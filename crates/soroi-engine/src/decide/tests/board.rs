@@ -132,12 +132,11 @@ impl Board {
     /// Decides, and answers as `auto` says, until nothing is decided any more.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100 {
-            let mut before = self.engine.clone();
-            before.reconfigure();
-            before.account_for_touched(self.now, &mut Vec::new());
+            let before = self.engine.clone();
             let decisions = self.engine.decide(self.now);
             let mut violations = self.engine.check(self.now).err().unwrap_or_default();
-            violations.extend(crate::check::check_step(&before, &decisions, &self.engine));
+            violations
+                .extend(self.engine.check_decisions(&before, &decisions, self.now).err().unwrap_or_default());
             if !violations.is_empty() {
                 decisions.iter().for_each(|decision| self.note(decision));
                 panic!("{}\nviolated: {violations:#?}", self.log);

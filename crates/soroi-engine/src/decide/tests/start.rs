@@ -221,6 +221,56 @@ fn a_small_gang_passes_a_large_one_but_not_in_a_strict_queue() {
 }
 
 #[test]
+fn whoever_becomes_first_of_a_strict_queue_is_told_its_own_reason() {
+    check(
+        "
+        node a gpu=1
+        queue cq gpu=9 strict
+        gang next queue=cq pods=2 gpu=1
+        gang vip queue=cq pods=3 gpu=1 prio=1
+        end vip
+        ",
+        expect![[r#"
+            node a gpu=1
+            queue cq gpu=9 strict
+            gang next queue=cq pods=2 gpu=1
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+            gang vip queue=cq pods=3 gpu=1 prio=1
+              pending next: waiting behind ns/vip, the head of its StrictFIFO ClusterQueue
+              pending vip: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s); even on empty nodes only 1 would ever fit
+            end vip
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+        "#]],
+    );
+}
+
+#[test]
+fn numbers_are_renewed_after_a_while() {
+    check(
+        "
+        node a gpu=3
+        queue cq gpu=9
+        gang big queue=cq pods=4 gpu=1
+        pod hog node=a gpu=1
+        wait 4s
+        wait 1s
+        wait 60s
+        ",
+        expect![[r#"
+            node a gpu=3
+            queue cq gpu=9
+            gang big queue=cq pods=4 gpu=1
+              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s); even on empty nodes only 3 would ever fit
+            pod hog node=a gpu=1
+            wait 4s
+            wait 1s
+              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 2 out of 4 pod(s); even on empty nodes only 3 would ever fit
+            wait 60s
+        "#]],
+    );
+}
+
+#[test]
 fn priority_then_time_then_name() {
     check(
         "
