@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use soroi_embedded::table::Table;
 
-use crate::kind;
+use crate::kind::{self, Kind};
 use crate::scenario::{DEFAULT_NAMESPACE, GangRef, Look, OWN_PREFIX, View};
 use crate::world::{Amounts, GangView, State, World, amounts, condition, is_true, pod_requests};
 
@@ -71,7 +71,7 @@ fn rows(world: &World, look: &Look) -> Vec<Row> {
         View::LocalQueues => world.all(kind::LOCAL_QUEUE).map(queue_row).collect(),
         View::Workloads => world.all(kind::WORKLOAD).map(workload_row).collect(),
         View::Plans => world.all(kind::GANG_PLAN).map(plan_row).collect(),
-        View::Events => world.all(kind::EVENT).map(event_row).collect(),
+        View::Events => world.all(kind::EVENT).map(|event| event_row(world, event)).collect(),
     };
     let wanted = |name: &String| {
         let named = look.names.is_empty() || look.names.contains(name);
@@ -346,10 +346,12 @@ fn plan_row(plan: &Value) -> (String, Row) {
     (name, row)
 }
 
-fn event_row(event: &Value) -> (String, Row) {
+fn event_row(world: &World, event: &Value) -> (String, Row) {
     let about = &event["involvedObject"];
-    let name = shown(about["namespace"].as_str().unwrap_or(""), about["name"].as_str().unwrap_or(""));
-    let object = format!("{}/{name}", text(&about["kind"]).to_ascii_lowercase());
+    let (namespace, name) = (text(&about["namespace"]), text(&about["name"]));
+    let word = text(&about["kind"]).to_ascii_lowercase();
+    let known = Kind::of_word(&word).and_then(|kind| world.get(kind, &namespace, &name));
+    let object = format!("{word}/{}", known.map_or_else(|| shown(&namespace, &name), name_of));
     let count = event["count"].as_u64().or_else(|| event["series"]["count"].as_u64()).unwrap_or(1);
     let row = Row::from([
         ("OBJECT", object.clone()),

@@ -319,9 +319,10 @@ fn status_object(code: StatusCode, reason: &str, message: &str) -> String {
 mod tests {
     use super::*;
 
+    type Answering = tower::util::BoxCloneService<Request<Body>, Response<Full<Bytes>>, BoxError>;
+
     /// Answers every request, and counts those that were performed.
-    fn counting()
-    -> (tower::util::BoxCloneService<Request<Body>, Response<Full<Bytes>>, BoxError>, Arc<Mutex<u32>>) {
+    fn counting() -> (Answering, Arc<Mutex<u32>>) {
         let count = Arc::new(Mutex::new(0));
         let counter = count.clone();
         let service = tower::service_fn(move |_: Request<Body>| {

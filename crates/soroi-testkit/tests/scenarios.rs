@@ -7,7 +7,12 @@
 //! UPDATE_EXPECT=1 cargo test …          writes what was seen into the pages; read the diff
 //! SOROI_SEEDS=100 SOROI_CRASHES=1000    more seeds, more crash points
 //! ```
-#![allow(clippy::disallowed_methods, reason = "a test runner reports how long it took")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test runner: it reports to a person, measures wall time and ends on its own faults"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -69,11 +69,12 @@ fn close(output: Output, show: &mut Show<'_>, facts: &[Facts]) -> anyhow::Result
         Output::Json => {
             serde_json::to_writer_pretty(&mut *show.out, facts)?;
             writeln!(show.out)?;
+            // The output is for programs; the person who reads the exit status wants the reason.
+            for line in &broken {
+                eprintln!("Unified is not as promised: {line}");
+            }
         }
         Output::Table => show.ending(facts, &broken)?,
-    }
-    for line in &broken {
-        tracing::error!("Unified is not as promised: {line}");
     }
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,0 +1,15 @@
+//! Stories on a real Kubernetes control plane: `soroi run` as users run it, told by kubectl.
+//!
+//! What is compared is what people see. The control plane is started by `cargo xtask kubernetes up`;
+//! it needs Go once, to be built. So these tests are ignored by `cargo test` and run by
+//! `cargo xtask test --real`.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "tests of real processes in real time")]
+
+mod admission;
+mod board;
+mod hog;
+mod plane;
+mod product;
+mod replicas;
+mod restart;
+mod undo;
