@@ -14,6 +14,7 @@ pub(crate) mod ceiling;
 mod facts;
 mod gather;
 pub(crate) mod grow;
+mod implied;
 mod leave;
 mod outcome;
 pub(crate) mod renew;

@@ -43,10 +43,7 @@ impl Engine {
         match &fact.admitted {
             Some(admitted) if !state.status_echoes => self.adopt_admitted(&fact, admitted, now, out),
             Some(_) => {}
-            None if fact.local_queue.is_none() && fact.readiness == Readiness::Ready => {
-                self.adopt_bound(&fact, now);
-            }
-            None => {}
+            None => self.adopt_bound(&fact, now, out),
         }
     }
 
@@ -85,19 +82,6 @@ impl Engine {
         if held.started() {
             self.write_places(&fact.id, now, out);
         }
-    }
-
-    /// A gang without a queue whose members are bound: whoever did it, they run.
-    fn adopt_bound(&mut self, fact: &Gang, now: Millis) {
-        let runs = self.world.members(&fact.id, &fact.owners).any(|pod| pod.is_live() && pod.node.is_some());
-        if !runs {
-            return;
-        }
-        let pod_sets = fact.pod_sets.iter().map(|set| paid(set, set.count, BTreeMap::new())).collect();
-        let policy = self.policy_of(fact);
-        let admission = Admission { gang: fact.id.clone(), policy, cluster_queue: None, pod_sets };
-        self.waiting.leave(&fact.id);
-        self.hold(admission, Phase::Committed, now);
     }
 
     /// Members of a gang that is pinned to domains, and that are not bound yet, keep room there.
@@ -219,7 +203,7 @@ fn admission_of(fact: &Gang, admitted: &Admitted, policy: Policy) -> Admission {
     }
 }
 
-fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> PodSetAdmission {
+pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> PodSetAdmission {
     let set = StartSet {
         name: set.name.clone(),
         count,
