@@ -34,7 +34,7 @@ impl Script {
             async move {
                 let code = script.answers.lock().unwrap().pop_front().unwrap_or(200);
                 let path = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-                let line = format!("{at:>5} ms  {} {path} -> {code}", request.method());
+                let line = format!("{at} ms  {} {path} -> {code}", request.method());
                 script.seen.lock().unwrap().push(line);
                 let body = match code {
                     200 => json!({ "kind": "Job" }),
@@ -115,36 +115,36 @@ fn lanes_take_turns() {
 #[test]
 fn a_failure_is_read_back_before_it_is_tried_again() {
     play(&[500, 200, 409, 200, 200], 4, &[("a", &["a1"])], expect![[r#"
-            0 ms  PATCH a1 -> 500
-           12 ms  GET a1 -> 200
-           12 ms  PATCH a1 -> 409
-           39 ms  GET a1 -> 200
-           39 ms  PATCH a1 -> 200"#]]);
+        0 ms  PATCH a1 -> 500
+        12 ms  GET a1 -> 200
+        12 ms  PATCH a1 -> 409
+        39 ms  GET a1 -> 200
+        39 ms  PATCH a1 -> 200"#]]);
 }
 
 #[test]
 fn a_server_in_trouble_is_asked_ever_more_seldom() {
     play(&[503; 8], 4, &[("a", &["a1"])], expect![[r#"
-            0 ms  PATCH a1 -> 503
-           12 ms  GET a1 -> 503
-           39 ms  GET a1 -> 503
-           97 ms  GET a1 -> 503
-          208 ms  GET a1 -> 503
-          472 ms  GET a1 -> 503
-         1053 ms  GET a1 -> 503
-         1746 ms  GET a1 -> 503
-         3151 ms  GET a1 -> 200
-         3151 ms  PATCH a1 -> 200"#]]);
+        0 ms  PATCH a1 -> 503
+        12 ms  GET a1 -> 503
+        39 ms  GET a1 -> 503
+        97 ms  GET a1 -> 503
+        208 ms  GET a1 -> 503
+        472 ms  GET a1 -> 503
+        1053 ms  GET a1 -> 503
+        1746 ms  GET a1 -> 503
+        3151 ms  GET a1 -> 200
+        3151 ms  PATCH a1 -> 200"#]]);
 }
 
 #[test]
 fn one_gang_in_trouble_holds_up_nobody() {
     play(&[500, 200, 200, 500, 500], 1, &[("a", &["a1"]), ("b", &["b1", "b2"])], expect![[r#"
-            0 ms  PATCH a1 -> 500
-            0 ms  PATCH b1 -> 200
-            0 ms  PATCH b2 -> 200
-           12 ms  GET a1 -> 500
-           39 ms  GET a1 -> 500
-           97 ms  GET a1 -> 200
-           97 ms  PATCH a1 -> 200"#]]);
+        0 ms  PATCH a1 -> 500
+        0 ms  PATCH b1 -> 200
+        0 ms  PATCH b2 -> 200
+        12 ms  GET a1 -> 500
+        39 ms  GET a1 -> 500
+        97 ms  GET a1 -> 200
+        97 ms  PATCH a1 -> 200"#]]);
 }
