@@ -65,6 +65,15 @@ pub(crate) fn run(chore: Chore) -> anyhow::Result<()> {
     }
 }
 
+/// Builds everything that a control plane needs; the folder of Kubernetes' binaries.
+///
+/// # Errors
+/// A missing tool or a failed build.
+pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
+    kubelets::binary()?;
+    build::binaries()
+}
+
 fn default_dir() -> PathBuf {
     crate::house::root().join("target/kubernetes/default")
 }

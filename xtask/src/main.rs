@@ -25,7 +25,14 @@ enum Chore {
     ///
     /// Stops at the first step that fails and names it. Needs nothing but the Rust toolchain
     /// (with rustfmt and clippy) and the crates of Cargo.lock.
-    Test,
+    Test {
+        /// Play the stories on a real control plane instead: needs Go 1.26 once, to build it
+        #[arg(long)]
+        real: bool,
+        /// With --real: only stories whose name contains this
+        #[arg(requires = "real")]
+        story: Option<String>,
+    },
     /// The real control plane that tests compare with: build, up, down
     #[command(subcommand)]
     Kubernetes(kubernetes::Chore),
@@ -35,7 +42,8 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Args::parse().chore {
-        Chore::Test => test::run(),
+        Chore::Test { real: false, .. } => test::run(),
+        Chore::Test { real: true, story } => test::real(story.as_deref()),
         Chore::Kubernetes(chore) => kubernetes::run(chore),
         Chore::Tidy => house::check(),
     };

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::house;
+use crate::{house, kubernetes};
 
 /// What is run, in this order: the cheap steps first.
 const STEPS: &[(&str, &[&str])] = &[
@@ -33,6 +33,33 @@ pub(crate) fn run() -> anyhow::Result<()> {
         if !status.success() {
             bail!("the step `{name}` failed; repeat it with: cargo {}", arguments.join(" "));
         }
+    }
+    println!("==> all good");
+    Ok(())
+}
+
+/// Stories that run side by side: more would only take each other's time on two cores.
+const REAL_THREADS: &str = "2";
+
+/// Plays the stories on a real control plane.
+///
+/// # Errors
+/// What does not build, or the stories that failed.
+pub(crate) fn real(story: Option<&str>) -> anyhow::Result<()> {
+    let binaries = kubernetes::prepare()?;
+    let mut arguments = vec!["test", "--package", "soroi", "--test", "real", "--locked", "--", "--ignored"];
+    arguments.extend(["--test-threads", REAL_THREADS]);
+    arguments.extend(story);
+    println!("==> stories on a real control plane: cargo {}", arguments.join(" "));
+    let status = Command::new(env!("CARGO"))
+        .args(&arguments)
+        .env("SOROI_XTASK", std::env::current_exe()?)
+        .env("SOROI_KUBERNETES_BIN", binaries)
+        .current_dir(house::root())
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("a story failed; play it alone with: cargo xtask test --real NAME");
     }
     println!("==> all good");
     Ok(())

@@ -66,18 +66,37 @@ fn policies_do_what_the_webhook_does() {
         ("suspended already", with(managed(), "/spec/suspend", json!(true))),
         ("not suspended, as written", with(managed(), "/spec/suspend", json!(false))),
         ("without a queue", unlabelled),
-        ("run by Kubernetes' own controller", with(managed(), "/spec/managedBy", json!("kubernetes.io/job-controller"))),
+        (
+            "run by Kubernetes' own controller",
+            with(managed(), "/spec/managedBy", json!("kubernetes.io/job-controller")),
+        ),
         ("run by another controller", with(managed(), "/spec/managedBy", json!("kueue.x-k8s.io/multikueue"))),
         ("owned by a job", with(managed(), "/metadata/ownerReferences", owner("batch/v1", "Job", true))),
-        ("owned by a group", with(managed(), "/metadata/ownerReferences", owner("scheduling.volcano.sh/v1beta1", "PodGroup", true))),
-        ("owned by something else", with(managed(), "/metadata/ownerReferences", owner("apps/v1", "Deployment", true))),
-        ("owned, not controlled, by a job", with(managed(), "/metadata/ownerReferences", owner("batch/v1", "Job", false))),
+        (
+            "owned by a group",
+            with(
+                managed(),
+                "/metadata/ownerReferences",
+                owner("scheduling.volcano.sh/v1beta1", "PodGroup", true),
+            ),
+        ),
+        (
+            "owned by something else",
+            with(managed(), "/metadata/ownerReferences", owner("apps/v1", "Deployment", true)),
+        ),
+        (
+            "owned, not controlled, by a job",
+            with(managed(), "/metadata/ownerReferences", owner("batch/v1", "Job", false)),
+        ),
     ];
     let mut told = String::new();
     for (name, job) in jobs {
         let (real, ours) = (dry_run(&plane, &job), webhook(&job));
         assert_eq!(real["spec"]["suspend"] == true, ours["spec"]["suspend"] == true, "{name}");
-        told.push_str(&format!("{name}: {}\n", if real["spec"]["suspend"] == true { "suspended" } else { "runs" }));
+        told.push_str(&format!(
+            "{name}: {}\n",
+            if real["spec"]["suspend"] == true { "suspended" } else { "runs" }
+        ));
     }
     let gate = json!([{ "name": "kueue.x-k8s.io/topology" }]);
     let other_gate = json!([{ "name": "example.com/gate" }]);
@@ -91,11 +110,30 @@ fn policies_do_what_the_webhook_does() {
     ];
     for (name, pod) in pods {
         let (real, ours) = (dry_run(&plane, &pod), webhook(&pod));
-        let scheduler = |pod: &Value| pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
+        let scheduler =
+            |pod: &Value| pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
         assert_eq!(scheduler(&real), scheduler(&ours), "{name}");
         told.push_str(&format!("{name}: {}\n", scheduler(&real)));
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        a managed job: suspended
+        suspended already: suspended
+        not suspended, as written: suspended
+        without a queue: runs
+        run by Kubernetes' own controller: suspended
+        run by another controller: runs
+        owned by a job: runs
+        owned by a group: runs
+        owned by something else: suspended
+        owned, not controlled, by a job: suspended
+        a released pod: soroi
+        without the label: default-scheduler
+        names the default scheduler: soroi
+        names another scheduler: mine
+        pinned to a domain: default-scheduler
+        gated otherwise: soroi
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]

@@ -45,27 +45,35 @@ impl Plane {
             let status = &job["status"];
             let suspended = if job["spec"]["suspend"] == true { "suspended" } else { "released" };
             let ended = ["Complete", "Failed"].into_iter().find(|kind| holds(&job, kind)).unwrap_or("");
-            let counts = format!("active {} succeeded {}", number(&status["active"]), number(&status["succeeded"]));
+            let counts =
+                format!("active {} succeeded {}", number(&status["active"]), number(&status["succeeded"]));
             line(&mut board, "job", &[name(&job), suspended, &counts, ended]);
         }
         for workload in self.list("workloads") {
             let kinds = ["QuotaReserved", "Admitted", "Evicted", "Finished"];
             let held: Vec<&str> = kinds.into_iter().filter(|kind| holds(&workload, kind)).collect();
             let conditions = workload["status"]["conditions"].as_array().into_iter().flatten();
-            let why = conditions.clone().find(|one| one["type"] == "QuotaReserved" && one["status"] == "False");
+            let why =
+                conditions.clone().find(|one| one["type"] == "QuotaReserved" && one["status"] == "False");
             let why = why.map(|one| text(&one["message"])).unwrap_or_default();
             line(&mut board, "workload", &[base(name(&workload)), &held.join(" "), why]);
         }
         for plan in self.list("gangplans") {
             let gang = base(text(&plan["spec"]["gang"]["name"]));
-            line(&mut board, "plan", &[gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])]);
+            line(
+                &mut board,
+                "plan",
+                &[gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])],
+            );
         }
         for queue in self.list("clusterqueues") {
             let status = &queue["status"];
-            let resources = status["flavorsReservation"][0]["resources"].as_array().cloned().unwrap_or_default();
+            let resources =
+                status["flavorsReservation"][0]["resources"].as_array().cloned().unwrap_or_default();
             let gpus = resources.iter().find(|one| one["name"] == "example.com/gpu");
             let gpus = gpus.map_or("-", |one| text(&one["total"]));
-            let (pending, admitted) = (number(&status["pendingWorkloads"]), number(&status["admittedWorkloads"]));
+            let (pending, admitted) =
+                (number(&status["pendingWorkloads"]), number(&status["admittedWorkloads"]));
             if queue["metadata"]["labels"]["shown"] != "no" {
                 let counts = format!("pending {pending} admitted {admitted} gpu {gpus}");
                 line(&mut board, "queue", &[name(&queue), &counts]);

@@ -3,7 +3,12 @@
 //! What is compared is what people see. The control plane is started by `cargo xtask kubernetes up`;
 //! it needs Go once, to be built. So these tests are ignored by `cargo test` and run by
 //! `cargo xtask test --real`.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "tests of real processes in real time")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests of real processes in real time"
+)]
 
 mod admission;
 mod board;

@@ -83,7 +83,8 @@ impl Plane {
 
     /// Creates an object that has only a prefix of a name, too.
     pub fn create(&self, object: &Value) {
-        self.try_kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap_or_else(|error| panic!("{error}"));
+        self.try_kubectl(&["create", "-f", "-"], Some(&object.to_string()))
+            .unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Objects of a kind, as JSON; none if the kind is not served.

@@ -9,7 +9,15 @@ use crate::plane::{Plane, job, pause};
 use crate::product::{Product, SHORT};
 
 fn epoch(plane: &Plane) -> i64 {
-    let lease = plane.kubectl(&["get", "lease", "soroi", "-n", "soroi-system", "-o", "jsonpath={.spec.leaseTransitions}"]);
+    let lease = plane.kubectl(&[
+        "get",
+        "lease",
+        "soroi",
+        "-n",
+        "soroi-system",
+        "-o",
+        "jsonpath={.spec.leaseTransitions}",
+    ]);
     lease.parse().unwrap()
 }
 
@@ -23,7 +31,9 @@ fn one_of_two_leads_and_the_other_takes_over() {
     assert!(second.get("/readyz").contains("200 OK"), "a follower is ready");
     plane.apply(include_str!("queues.yaml"));
     plane.create(&job("one", "team-a", 2, "1h"));
-    plane.wait(20, "the first one is admitted", || plane.list("workloads").iter().any(|one| holds(one, "Admitted")));
+    plane.wait(20, "the first one is admitted", || {
+        plane.list("workloads").iter().any(|one| holds(one, "Admitted"))
+    });
     assert_eq!(epoch(&plane), 1);
 
     first.kill();

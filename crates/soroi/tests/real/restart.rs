@@ -12,7 +12,9 @@ use crate::product::{Product, SHORT};
 fn bound(plane: &Plane) -> BTreeMap<String, String> {
     let pods = plane.list("pods");
     let bound = pods.iter().filter(|pod| !pod["spec"]["nodeName"].is_null());
-    bound.map(|pod| (text(&pod["metadata"]["uid"]).to_owned(), text(&pod["spec"]["nodeName"]).to_owned())).collect()
+    bound
+        .map(|pod| (text(&pod["metadata"]["uid"]).to_owned(), text(&pod["spec"]["nodeName"]).to_owned()))
+        .collect()
 }
 
 /// A gang of 60 pods that need no GPU: long enough on its way to be met anywhere.
