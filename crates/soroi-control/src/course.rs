@@ -98,7 +98,13 @@ impl Course {
     }
 
     /// The same from a Workload's status, for policies whose commit that is.
-    pub(crate) fn adopt_status(&mut self, gang: &Name, policy: Policy, held: &Admitted, evicted: Option<PlanUndo>) {
+    pub(crate) fn adopt_status(
+        &mut self,
+        gang: &Name,
+        policy: Policy,
+        held: &Admitted,
+        evicted: Option<PlanUndo>,
+    ) {
         if self.stage != Stage::Waiting {
             return;
         }

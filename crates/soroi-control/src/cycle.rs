@@ -24,7 +24,7 @@ use crate::intake::Schedulers;
 use crate::kind::{Kind, Target};
 use crate::lanes::{Done, Lanes, Write};
 use crate::parsed::{self, Context};
-use crate::queues::Queues;
+use crate::queues::{Larger, Queues};
 use crate::reins::Reins;
 use crate::spoken;
 use crate::voice::Voice;
@@ -259,7 +259,9 @@ impl Cycle {
     /// What writes an admission down was refused for good: nothing outside has changed, so the
     /// engine decides anew.
     fn commit_refused(&mut self, done: &Done, now: Millis) {
-        let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else { return };
+        let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else {
+            return;
+        };
         let Stage::Admitted { admission, committed: false, .. } = &unit.course.stage else { return };
         let record = match &done.write.call {
             Call::Create(_) | Call::Replace(_) => needs_plan(admission),
@@ -309,6 +311,7 @@ impl Cycle {
             self.gangs.remove(&gone);
             self.engine.apply(Event::GangGone(gone.clone()), now);
             self.reasons.forget(&gone);
+            self.queues.larger(&gone, None);
             self.orphans.insert(gone);
         }
         if let Some(composed) = composed {
@@ -344,7 +347,8 @@ impl Cycle {
         } else if let Some(held) = &gang.admitted {
             let queue = self.world.cluster_queues.get(&("".into(), held.cluster_queue.clone()));
             let checks = std::collections::BTreeMap::new();
-            let own = queue.and_then(|known| crate::intake::cluster_queue(&known.facts.queue, &checks).placement);
+            let own =
+                queue.and_then(|known| crate::intake::cluster_queue(&known.facts.queue, &checks).placement);
             let policy = gang.policy.or(own).unwrap_or(self.config.settings.placement);
             if policy != Policy::Unified {
                 let evicted = unit.composed.parts.iter().find_map(|part| {
@@ -472,8 +476,7 @@ impl Cycle {
 
     fn carry_root(&mut self, root: &Root, now: Timestamp) {
         let mut writes = self.job_writes(root, now);
-        loop {
-            let Some(unit) = self.units.get_mut(root) else { break };
+        while let Some(unit) = self.units.get_mut(root) {
             let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
             let next = carry::next(scene, &unit.composed, &unit.course);
             unit.course.pins = next.pins;
@@ -484,6 +487,28 @@ impl Cycle {
             self.reached(root, reached, now);
         }
         self.lanes.set(&lane(root), writes);
+        self.count_workloads(root);
+    }
+
+    /// How many Workloads a gang of several adds to the counters of its queues.
+    fn count_workloads(&mut self, root: &Root) {
+        let Some(unit) = self.units.get(root) else { return };
+        let gang = &unit.composed.gang;
+        let more = u32::try_from(unit.composed.parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let counts = match &unit.course.stage {
+            Stage::Waiting | Stage::Leaving { undone: true, .. } => [more, 0, 0],
+            Stage::Admitted { committed: false, .. } => [0, more, 0],
+            Stage::Admitted { .. } | Stage::Leaving { .. } => [0, more, more],
+        };
+        let local_queue = gang.local_queue.clone().map(|queue| (gang.namespace.clone(), queue));
+        let door = local_queue.as_ref().and_then(|place| self.world.local_queues.get(place));
+        let own = match &unit.course.stage {
+            Stage::Admitted { admission, .. } => admission.cluster_queue.clone(),
+            _ => None,
+        };
+        let cluster_queue = own.or_else(|| door.map(|door| door.facts.queue.cluster_queue.clone()));
+        let larger = Larger { cluster_queue, local_queue, counts };
+        self.queues.larger(&gang.id, (more > 0).then_some(larger));
     }
 
     /// A step stands: the engine is told, and the next one may follow.
@@ -572,7 +597,8 @@ impl Cycle {
 
     fn lane_root(&self, name: &Name) -> Option<Root> {
         let (kind, rest) = name.split_once('/')?;
-        let place = || rest.split_once('/').map(|(namespace, name)| (Name::from(namespace), Name::from(name)));
+        let place =
+            || rest.split_once('/').map(|(namespace, name)| (Name::from(namespace), Name::from(name)));
         match kind {
             "workload" => place().map(|(namespace, name)| Root::Workload(namespace, name)),
             "group" => place().map(|(namespace, name)| Root::Group(namespace, name)),

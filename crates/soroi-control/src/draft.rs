@@ -74,7 +74,12 @@ pub(crate) struct Release {
 }
 
 /// Reads what the draft needs and makes the write of it, or says what stood in the way.
-pub(crate) async fn prepare(api: &Api, context: &Context, target: &Target, draft: &Draft) -> Result<Call, Answer> {
+pub(crate) async fn prepare(
+    api: &Api,
+    context: &Context,
+    target: &Target,
+    draft: &Draft,
+) -> Result<Call, Answer> {
     match draft {
         Draft::CreateWorkload { job } => {
             let workload = workload_of(api, context, job).await?;
@@ -166,9 +171,9 @@ fn template<'a>(
     pod_set: &str,
 ) -> Result<&'a k8s_openapi::api::core::v1::PodTemplateSpec, Answer> {
     let found = workload.spec.pod_sets.iter().find(|set| set.name == pod_set);
-    found.map(|set| &set.template).ok_or_else(|| {
-        invalid(Invalid::new("spec.podSets", format!("there is no pod set \"{pod_set}\"")))
-    })
+    found
+        .map(|set| &set.template)
+        .ok_or_else(|| invalid(Invalid::new("spec.podSets", format!("there is no pod set \"{pod_set}\""))))
 }
 
 async fn read<T: DeserializeOwned>(api: &Api, target: &Target) -> Result<T, Answer> {

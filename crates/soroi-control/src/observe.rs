@@ -2,8 +2,8 @@
 //!
 //! Knows what can be counted. Must never know how it is shown.
 
-use soroi_engine::decision::ClusterQueueStatus;
 use soroi_engine::Decision;
+use soroi_engine::decision::ClusterQueueStatus;
 use soroi_engine::event::{Millis, Name};
 
 /// Is told what happens, in the control loop: must return at once.

@@ -45,6 +45,7 @@ pub(crate) struct Parsed {
 
 /// The facts of an object.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "taken apart at once, never stored in this form")]
 pub(crate) enum What {
     Namespace(Labels),
     LimitRange(Box<LimitRange>),

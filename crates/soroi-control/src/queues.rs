@@ -11,7 +11,7 @@ use serde_json::json;
 use soroi_api::labels::kueue as keys;
 use soroi_api::volcano;
 use soroi_engine::decision::{ClusterQueueStatus, LocalQueueStatus};
-use soroi_engine::event::Name;
+use soroi_engine::event::{GangId, Name};
 
 use crate::call::Call;
 use crate::kind::{Kind, Target};
@@ -20,33 +20,65 @@ use crate::project;
 use crate::world::World;
 use crate::world::store::{Meta, Place};
 
-/// The latest account of each queue, until it is seen on the queue.
+/// The latest account of each queue, and whose status does not show it yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     cluster_queues: BTreeMap<Name, ClusterQueueStatus>,
     local_queues: BTreeMap<Place, LocalQueueStatus>,
+    behind: BTreeSet<Target>,
+    /// Gangs of several Workloads: the engine counts gangs, a queue's status Workloads.
+    larger: BTreeMap<GangId, Larger>,
     /// Objects that changed, and those that are being deleted and still in use.
     unsettled: BTreeSet<Target>,
+}
+
+/// What a gang adds to the counters of its queues beside one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Larger {
+    pub(crate) cluster_queue: Option<Name>,
+    pub(crate) local_queue: Option<Place>,
+    /// It waits, holds quota, is admitted: how many more Workloads do so too.
+    pub(crate) counts: [u32; 3],
 }
 
 impl Queues {
     /// A ClusterQueue should show this.
     pub(crate) fn cluster_queue(&mut self, status: ClusterQueueStatus) {
+        self.behind.insert(Target::new(Kind::ClusterQueue, &"".into(), &status.name));
         self.cluster_queues.insert(status.name.clone(), status);
     }
 
     /// A LocalQueue should show this.
     pub(crate) fn local_queue(&mut self, status: LocalQueueStatus) {
+        self.behind.insert(Target::new(Kind::LocalQueue, &status.namespace, &status.name));
         self.local_queues.insert((status.namespace.clone(), status.name.clone()), status);
+    }
+
+    /// A gang stands for so many Workloads more than one; `None`: for none.
+    pub(crate) fn larger(&mut self, gang: &GangId, now: Option<Larger>) {
+        let before = match &now {
+            Some(now) => self.larger.insert(gang.clone(), now.clone()),
+            None => self.larger.remove(gang),
+        };
+        if before == now {
+            return;
+        }
+        for larger in before.iter().chain(&now) {
+            let cluster =
+                larger.cluster_queue.iter().map(|name| Target::new(Kind::ClusterQueue, &"".into(), name));
+            let local = larger.local_queue.iter().map(|(ns, name)| Target::new(Kind::LocalQueue, ns, name));
+            self.behind.extend(cluster.chain(local));
+        }
     }
 
     /// These changed, or may be able to go now.
     pub(crate) fn touched(&mut self, targets: BTreeSet<Target>) {
+        self.behind.extend(targets.iter().cloned());
         self.unsettled.extend(targets);
     }
 
-    /// The writes that are missing. What is seen to be shown is forgotten, so that this costs as
-    /// much as changes do. `volcano`: Volcano's Queues are served.
+    /// The writes that are missing. What is seen to be shown is not looked at again before it
+    /// changes, so that this costs as much as changes do. `volcano`: Volcano's Queues are served.
     pub(crate) fn writes(&mut self, world: &World, volcano: bool, now: Timestamp) -> Vec<Write> {
         let mut writes = if volcano { expected(world) } else { Vec::new() };
         self.unsettled.retain(|target| {
@@ -56,25 +88,56 @@ impl Queues {
             writes.extend(write);
             !settled
         });
-        self.cluster_queues.retain(|name, account| {
-            let Some(known) = world.cluster_queues.get(&("".into(), name.clone())) else { return false };
-            let before = &known.facts.status;
-            let after = project::queue::cluster_queue(account, Some(before), known.meta.generation, now);
-            let write = write(Kind::ClusterQueue, &known.meta, before, &after);
-            let shown = write.is_none();
-            writes.extend(write);
-            !shown
-        });
-        self.local_queues.retain(|place, account| {
-            let Some(known) = world.local_queues.get(place) else { return false };
-            let before = &known.facts.status;
-            let after = project::queue::local_queue(account, Some(before), known.meta.generation, now);
-            let write = write(Kind::LocalQueue, &known.meta, before, &after);
-            let shown = write.is_none();
-            writes.extend(write);
-            !shown
-        });
+        let shown: Vec<Target> = self.behind.iter().cloned().collect();
+        for target in shown {
+            match self.status(world, &target, now) {
+                Some(write) => writes.push(write),
+                None => {
+                    self.behind.remove(&target);
+                }
+            }
+        }
         writes
+    }
+
+    /// The write that makes a queue show its account; `None` if it does.
+    fn status(&self, world: &World, target: &Target, now: Timestamp) -> Option<Write> {
+        let place = (target.namespace.clone(), target.name.clone());
+        match target.kind {
+            Kind::ClusterQueue => {
+                let known = world.cluster_queues.get(&place)?;
+                let mut account = self.cluster_queues.get(&target.name)?.clone();
+                let more = self.more(|larger| larger.cluster_queue.as_ref() == Some(&target.name));
+                add([&mut account.pending, &mut account.reserving, &mut account.admitted], more);
+                let before = &known.facts.status;
+                let after = project::queue::cluster_queue(&account, Some(before), known.meta.generation, now);
+                write(Kind::ClusterQueue, &known.meta, before, &after)
+            }
+            Kind::LocalQueue => {
+                let known = world.local_queues.get(&place)?;
+                let mut account = self.local_queues.get(&place)?.clone();
+                let more = self.more(|larger| larger.local_queue.as_ref() == Some(&place));
+                add([&mut account.pending, &mut account.reserving, &mut account.admitted], more);
+                let before = &known.facts.status;
+                let after = project::queue::local_queue(&account, Some(before), known.meta.generation, now);
+                write(Kind::LocalQueue, &known.meta, before, &after)
+            }
+            _ => None,
+        }
+    }
+
+    fn more(&self, of: impl Fn(&Larger) -> bool) -> [u32; 3] {
+        let mut sum = [0; 3];
+        for larger in self.larger.values().filter(|larger| of(larger)) {
+            add(sum.each_mut(), larger.counts);
+        }
+        sum
+    }
+}
+
+fn add(sums: [&mut u32; 3], more: [u32; 3]) {
+    for (sum, more) in sums.into_iter().zip(more) {
+        *sum = sum.saturating_add(more);
     }
 }
 
@@ -138,7 +201,10 @@ fn is_used(world: &World, target: &Target) -> bool {
             let mut workloads = world.workloads.iter().map(|known| &known.facts.facts);
             let holds = |held: &soroi_engine::event::Admitted| held.cluster_queue == *name;
             workloads.any(|facts| !facts.finished && facts.admitted.as_ref().is_some_and(holds))
-                || world.plans.iter().any(|plan| plan.facts.plan.admission.cluster_queue.as_ref() == Some(name))
+                || world
+                    .plans
+                    .iter()
+                    .any(|plan| plan.facts.plan.admission.cluster_queue.as_ref() == Some(name))
         }
         Kind::Flavor => world.cluster_queues.iter().any(|known| {
             let groups = known.facts.queue.spec.resource_groups.iter();

@@ -32,7 +32,12 @@ pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &T
 }
 
 /// A step of a gang stands.
-pub(crate) fn reached(scene: Scene<'_>, gang: &Composed, course: &Course, reached: Reached) -> Vec<Occurrence> {
+pub(crate) fn reached(
+    scene: Scene<'_>,
+    gang: &Composed,
+    course: &Course,
+    reached: Reached,
+) -> Vec<Occurrence> {
     match (reached, &course.stage) {
         (Reached::Committed, Stage::Admitted { admission, .. }) => {
             let Some(queue) = &admission.cluster_queue else { return Vec::new() };
@@ -85,7 +90,11 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
             // The only patches of Jobs that are no drafts are suspensions.
             let job = job_about(world, target)?;
             let waits = world.jobs.get(&place(target)).is_some_and(|known| known.facts.active == 0);
-            Some(if waits { words::suspended(job) } else { words::stopped(job, "No admission of its workload") })
+            Some(if waits {
+                words::suspended(job)
+            } else {
+                words::stopped(job, "No admission of its workload")
+            })
         }
         _ => None,
     }

@@ -43,6 +43,7 @@ pub(crate) struct Watches {
 }
 
 /// What the task of a kind has to say.
+#[allow(clippy::large_enum_variant, reason = "moved once through a channel, never stored")]
 enum Heard {
     /// The server serves the kind.
     Served,

@@ -308,7 +308,8 @@ impl World {
                 && known.facts.facts.admitted.is_none()
                 && !known.facts.facts.finished
         });
-        let targets = waiting.map(|known| Target::new(Kind::Workload, &known.meta.namespace, &known.meta.name));
+        let targets =
+            waiting.map(|known| Target::new(Kind::Workload, &known.meta.namespace, &known.meta.name));
         self.stale.extend(targets.collect::<Vec<_>>());
     }
 
@@ -346,7 +347,8 @@ impl World {
     fn tell_cluster_queues(&mut self) {
         let checks = self.checks_by_name();
         let facts = self.cluster_queues.iter();
-        let facts = facts.map(|known| Event::ClusterQueue(intake::cluster_queue(&known.facts.queue, &checks)));
+        let facts =
+            facts.map(|known| Event::ClusterQueue(intake::cluster_queue(&known.facts.queue, &checks)));
         self.events.extend(facts.collect::<Vec<_>>());
     }
 
@@ -440,7 +442,8 @@ impl World {
 
     fn touch_job(&mut self, job: &intake::JobFacts) {
         self.dirty.extend(root::of_job(job));
-        let owned: Vec<Root> = self.owned(&job.uid).map(|known| root::of_workload(&known.facts.facts)).collect();
+        let owned: Vec<Root> =
+            self.owned(&job.uid).map(|known| root::of_workload(&known.facts.facts)).collect();
         self.dirty.extend(owned);
     }
 
@@ -536,7 +539,8 @@ impl World {
                 let main = pod.pod.pod_set.clone().unwrap_or_else(|| labels::kueue::MAIN_POD_SET.into());
                 let workload = root::workload_name(&job.facts);
                 let in_group = job.facts.group.is_some() && job.facts.queue.is_some();
-                let pod_set = (job.facts.queue.is_some()).then(|| root::pod_set_name(&main, &workload, in_group));
+                let pod_set =
+                    (job.facts.queue.is_some()).then(|| root::pod_set_name(&main, &workload, in_group));
                 (event::Pod { pod_set, ..pod.pod.clone() }, root::of_job(&job.facts).into_iter().next())
             }
             (Some(_), Some(_)) | (None, _) => match &pod.group {

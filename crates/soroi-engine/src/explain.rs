@@ -66,6 +66,7 @@ impl Display for NotYet {
                 write!(f, "waiting for pods of the group: {have} of {need} exist")
             }
             Self::Gated(gate) => write!(f, "Admission is gated by: {gate}"),
+            Self::WorkloadBehind => f.write_str("its Workload is being written"),
             Self::ChecksPending => f.write_str("waiting for admission checks"),
             Self::AdmissionNotProven => {
                 f.write_str("waiting until Soroi's admission policy is known to be in force")

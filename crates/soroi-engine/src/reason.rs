@@ -69,6 +69,8 @@ pub enum VolcanoProblem {
 pub enum NotYet {
     /// The Job's status does not show `Suspended=True` without active pods yet.
     JobNotSuspended,
+    /// The Workload that stands for it is being written, or brought in step with what it stands for.
+    WorkloadBehind,
     /// A group has fewer pods than its minimum.
     MembersMissing {
         /// Pods there.

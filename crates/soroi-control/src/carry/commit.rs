@@ -89,7 +89,8 @@ fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Opti
     }
     if !shown {
         let required = scene.world.required_checks(&state.facts);
-        let missing = required.iter().filter(|name| !status.admission_checks.iter().any(|c| *c.name == ***name));
+        let missing =
+            required.iter().filter(|name| !status.admission_checks.iter().any(|c| *c.name == ***name));
         let missing: Vec<_> = missing.map(|name| pending_check(name, scene.now)).collect();
         status.admission_checks.extend(missing);
         project::status::reserve(&mut status, admission, moment);

@@ -15,9 +15,8 @@ use crate::world::store::Known;
 pub(crate) fn next(world: &World, plan: &Known<PlanFacts>) -> Vec<Write> {
     let owners = &plan.facts.plan.owners;
     let members = owners.iter().flat_map(|owner| world.members(owner)).map(|known| &known.facts.pod);
-    let mut live = members.filter(|pod| {
-        pod.node.is_some() && !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed)
-    });
+    let mut live = members
+        .filter(|pod| pod.node.is_some() && !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed));
     if live.next().is_some() { Vec::new() } else { remove(plan) }
 }
 

@@ -63,7 +63,10 @@ fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
         None => told.message.clone(),
     };
     let waiting = members(scene, gang).filter(|pod| {
-        pod.pod.bindable && pod.pod.node.is_none() && !pod.pod.terminating && pod.pod.phase == PodPhase::Pending
+        pod.pod.bindable
+            && pod.pod.node.is_none()
+            && !pod.pod.terminating
+            && pod.pod.phase == PodPhase::Pending
     });
     let untold = waiting.filter(|pod| {
         let shown = pod.scheduled.as_ref().filter(|shown| shown.is_false && &*shown.reason == UNSCHEDULABLE);
@@ -130,12 +133,12 @@ fn place_problem(reason: &Reason) -> Option<&PlaceProblem> {
     use soroi_engine::reason::FlavorProblem;
     match reason {
         Reason::NoPlace(sets) => sets.first().map(|(_, problem)| problem),
-        Reason::NoFlavor(sets) => sets.iter().flat_map(|(_, problems)| problems).find_map(|problem| {
-            match problem {
+        Reason::NoFlavor(sets) => {
+            sets.iter().flat_map(|(_, problems)| problems).find_map(|problem| match problem {
                 FlavorProblem::NoPlace { problem, .. } => Some(problem),
                 _ => None,
-            }
-        }),
+            })
+        }
         _ => None,
     }
 }

@@ -73,9 +73,8 @@ fn stop(seen: &PartSeen<'_>, writes: &mut Vec<Write>) -> bool {
 /// Bound members that no Job stands for: they are evicted, since nobody can suspend them. An entry
 /// without a write is a member that is leaving already.
 fn members_without_job(scene: Scene<'_>, gang: &Composed) -> Vec<Option<Write>> {
-    let managed = |owner: &&soroi_engine::event::Name| {
-        !gang.parts.iter().any(|part| part.job.as_ref() == Some(owner))
-    };
+    let managed =
+        |owner: &&soroi_engine::event::Name| !gang.parts.iter().any(|part| part.job.as_ref() == Some(owner));
     let owners = gang.gang.owners.iter().filter(managed);
     let members = owners.flat_map(|owner| scene.world.members(owner)).map(|known| &known.facts.pod);
     members

@@ -60,7 +60,10 @@ pub(crate) fn wants(
     }
     if state.facts.admitted.is_none() && !held && !state.facts.finished && !in_step(facts, &state.facts) {
         let target = workload_target(&workload.meta);
-        writes.push(Write { target, call: Call::Draft(Box::new(Draft::MatchWorkload { job: job_target(facts) })) });
+        writes.push(Write {
+            target,
+            call: Call::Draft(Box::new(Draft::MatchWorkload { job: job_target(facts) })),
+        });
     }
     writes
 }

@@ -131,7 +131,9 @@ pub(crate) fn group_of_pod(pod: &k8s_openapi::api::core::v1::Pod, owner: Option<
     let controller = meta.owner_references.iter().flatten().find(|one| one.controller == Some(true));
     let owners = match &meta.owner_references {
         Some(owners) if !owners.is_empty() => json!(owners),
-        _ => json!([{ "apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": uid, "controller": true }]),
+        _ => {
+            json!([{ "apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": uid, "controller": true }])
+        }
     };
     let own = |key: &str| meta.annotations.as_ref().and_then(|all| all.get(key));
     let inherited: serde_json::Map<String, Value> = owner

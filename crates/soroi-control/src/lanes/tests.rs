@@ -38,7 +38,9 @@ impl Script {
                 script.seen.lock().unwrap().push(line);
                 let body = match code {
                     200 => json!({ "kind": "Job" }),
-                    code => json!({ "kind": "Status", "code": code, "reason": "", "message": "", "status": "Failure" }),
+                    code => {
+                        json!({ "kind": "Status", "code": code, "reason": "", "message": "", "status": "Failure" })
+                    }
                 };
                 http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()))
             }
@@ -103,28 +105,42 @@ fn play(answers: &[u16], limit: usize, wishes: &[(&str, &[&str])], expected: Exp
 
 #[test]
 fn lanes_take_turns() {
-    play(&[], 1, &[("a", &["a1", "a2", "a3"]), ("b", &["b1"]), ("c", &["c1", "c2"])], expect![[r#"
+    play(
+        &[],
+        1,
+        &[("a", &["a1", "a2", "a3"]), ("b", &["b1"]), ("c", &["c1", "c2"])],
+        expect![[r#"
             0 ms  PATCH a1 -> 200
             0 ms  PATCH b1 -> 200
             0 ms  PATCH c1 -> 200
             0 ms  PATCH a2 -> 200
             0 ms  PATCH c2 -> 200
-            0 ms  PATCH a3 -> 200"#]]);
+            0 ms  PATCH a3 -> 200"#]],
+    );
 }
 
 #[test]
 fn a_failure_is_read_back_before_it_is_tried_again() {
-    play(&[500, 200, 409, 200, 200], 4, &[("a", &["a1"])], expect![[r#"
+    play(
+        &[500, 200, 409, 200, 200],
+        4,
+        &[("a", &["a1"])],
+        expect![[r#"
         0 ms  PATCH a1 -> 500
         12 ms  GET a1 -> 200
         12 ms  PATCH a1 -> 409
         39 ms  GET a1 -> 200
-        39 ms  PATCH a1 -> 200"#]]);
+        39 ms  PATCH a1 -> 200"#]],
+    );
 }
 
 #[test]
 fn a_server_in_trouble_is_asked_ever_more_seldom() {
-    play(&[503; 8], 4, &[("a", &["a1"])], expect![[r#"
+    play(
+        &[503; 8],
+        4,
+        &[("a", &["a1"])],
+        expect![[r#"
         0 ms  PATCH a1 -> 503
         12 ms  GET a1 -> 503
         39 ms  GET a1 -> 503
@@ -134,17 +150,23 @@ fn a_server_in_trouble_is_asked_ever_more_seldom() {
         1053 ms  GET a1 -> 503
         1746 ms  GET a1 -> 503
         3151 ms  GET a1 -> 200
-        3151 ms  PATCH a1 -> 200"#]]);
+        3151 ms  PATCH a1 -> 200"#]],
+    );
 }
 
 #[test]
 fn one_gang_in_trouble_holds_up_nobody() {
-    play(&[500, 200, 200, 500, 500], 1, &[("a", &["a1"]), ("b", &["b1", "b2"])], expect![[r#"
+    play(
+        &[500, 200, 200, 500, 500],
+        1,
+        &[("a", &["a1"]), ("b", &["b1", "b2"])],
+        expect![[r#"
         0 ms  PATCH a1 -> 500
         0 ms  PATCH b1 -> 200
         0 ms  PATCH b2 -> 200
         12 ms  GET a1 -> 500
         39 ms  GET a1 -> 500
         97 ms  GET a1 -> 200
-        97 ms  PATCH a1 -> 200"#]]);
+        97 ms  PATCH a1 -> 200"#]],
+    );
 }

@@ -185,10 +185,10 @@ fn a_leader_that_is_cut_off_stops_before_the_next_one_begins() {
               0.0s  a leads, epoch 1
               1.0s  b follows a
              61.0s  (a is cut off)
-             79.0s  a follows
+             75.0s  a follows
              80.0s  b leads, epoch 2
             121.0s  (a is back)
-            121.0s  a follows b
+            123.0s  a follows b
         "#]],
     );
 }
@@ -287,7 +287,7 @@ fn nothing_is_written_outside_the_own_term() {
              61.0s  (a is cut off from the lease)
              62.0s  (a writes, not sent: the term of leadership 2 is over)
              75.0s  (not sent: the term of leadership 1 is over, not sent: the term of leadership 2 is over)
-             79.0s  a follows
+             75.0s  a follows
              80.0s  b leads, epoch 2
              81.0s  (not sent: the term of leadership 1 is over, b writes)
              91.0s  (a reads: true)

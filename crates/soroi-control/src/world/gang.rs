@@ -6,9 +6,9 @@ use soroi_api::kueue::CheckState;
 use soroi_engine::event::{self, Admitted, Name, PodPhase, PodSet, Policy, Readiness};
 use soroi_engine::reason::{NotYet, Off};
 
+use super::World;
 use super::root::{self, Root};
 use super::store::{Known, Place};
-use super::World;
 use crate::intake::{self, GroupFacts, JobFacts, PodFacts, WorkloadFacts, group};
 use crate::parsed::{GroupState, WorkloadState};
 
@@ -82,7 +82,7 @@ impl World {
         });
         let readiness = match missing_group {
             Some(problem) => Readiness::NotYet(NotYet::Invalid(problem.reason())),
-            None => self.readiness(facts, job),
+            None => self.readiness(&facts.uid, facts, job),
         };
         let gang = event::Gang {
             id: facts.uid.clone(),
@@ -114,7 +114,7 @@ impl World {
 
     /// Whether a Workload may be decided. A Job may only when the API server would accept the
     /// patch that releases it (DESIGN section 6, step 3); once it has its quota, that is past.
-    fn readiness(&self, workload: &WorkloadFacts, job: Option<&JobFacts>) -> Readiness {
+    fn readiness(&self, gang: &Name, workload: &WorkloadFacts, job: Option<&JobFacts>) -> Readiness {
         if !workload.active {
             return Readiness::Off(Off::Deactivated);
         }
@@ -125,12 +125,14 @@ impl World {
         if let Some(gate) = gate {
             return Readiness::NotYet(NotYet::Gated(gate.clone()));
         }
-        let decided = workload.admitted.is_some() || self.plan(&workload.namespace, &workload.uid).is_some();
-        if let Some(job) = job
-            && !decided
-            && !(job.template_mutable() && crate::jobs::batch::in_step(job, workload))
-        {
-            return Readiness::NotYet(NotYet::JobNotSuspended);
+        let decided = workload.admitted.is_some() || self.plan(&workload.namespace, gang).is_some();
+        if let Some(job) = job.filter(|_| !decided) {
+            if !job.template_mutable() {
+                return Readiness::NotYet(NotYet::JobNotSuspended);
+            }
+            if !crate::jobs::batch::in_step(job, workload) {
+                return Readiness::NotYet(NotYet::WorkloadBehind);
+            }
         }
         if let Some(job) = job
             && !decided
@@ -176,9 +178,10 @@ impl World {
         let spec = queue.and_then(|known| known.facts.queue.spec.admission_checks_strategy.as_ref());
         let held = workload.admitted.as_ref();
         let applies = |on: &[String]| match held {
-            Some(held) if !on.is_empty() => held.pod_sets.iter().any(|(_, _, flavors)| {
-                flavors.values().any(|flavor| on.iter().any(|one| **one == **flavor))
-            }),
+            Some(held) if !on.is_empty() => held
+                .pod_sets
+                .iter()
+                .any(|(_, _, flavors)| flavors.values().any(|flavor| on.iter().any(|one| **one == **flavor))),
             _ => true,
         };
         let checks = spec.into_iter().flat_map(|spec| &spec.admission_checks);
@@ -218,14 +221,15 @@ impl World {
             let workload = self.workloads.get(&(job.namespace.clone(), name));
             let Some(workload) = workload.map(|known| &known.facts.facts).filter(|facts| !facts.terminating)
             else {
-                readiness = Readiness::NotYet(NotYet::JobNotSuspended);
+                readiness = Readiness::NotYet(NotYet::WorkloadBehind);
                 continue;
             };
             if readiness == Readiness::Ready {
-                readiness = self.readiness(workload, Some(job));
+                readiness = self.readiness(&group.uid, workload, Some(job));
             }
             gang.foreign_scheduler = gang.foreign_scheduler.or_else(|| self.foreign(&job.scheduler));
-            gang.priority = if parts.is_empty() { workload.priority } else { gang.priority.max(workload.priority) };
+            gang.priority =
+                if parts.is_empty() { workload.priority } else { gang.priority.max(workload.priority) };
             gang.local_queue = gang.local_queue.or_else(|| workload.queue.clone());
             gang.pod_sets.extend(pod_sets(workload, Some(job), true));
             if let Some(admitted) = &workload.admitted {
@@ -234,7 +238,12 @@ impl World {
             parts.push(part(workload, Some(job), true));
         }
         gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
-        (!gang.pod_sets.is_empty()).then(|| Composed { gang, parts, group: Some(group.uid.clone()), pod: None })
+        (!gang.pod_sets.is_empty()).then(|| Composed {
+            gang,
+            parts,
+            group: Some(group.uid.clone()),
+            pod: None,
+        })
     }
 
     /// Pods that name the group: one pod set per role and shape. With a queue-name, a Workload
@@ -269,20 +278,28 @@ impl World {
         let mut parts = Vec::new();
         let mut readiness = Readiness::Ready;
         if let Some(workload) = workload {
-            readiness = self.readiness(workload, None);
+            readiness = self.readiness(&group.uid, workload, None);
             gang.priority = workload.priority;
             gang.admitted = workload.admitted.clone();
             parts.push(part(workload, None, false));
         } else if gang.local_queue.is_some() {
-            // Its Workload is on its way.
-            readiness = Readiness::NotYet(NotYet::JobNotSuspended);
+            readiness = Readiness::NotYet(NotYet::WorkloadBehind);
         }
         gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
-        (!gang.pod_sets.is_empty()).then(|| Composed { gang, parts, group: Some(group.uid.clone()), pod: None })
+        (!gang.pod_sets.is_empty()).then(|| Composed {
+            gang,
+            parts,
+            group: Some(group.uid.clone()),
+            pod: None,
+        })
     }
 
     /// The pods of a group that no managed Job feeds.
-    pub(crate) fn group_members<'a>(&'a self, group: &GroupFacts, feeders: &[&JobFacts]) -> Vec<&'a PodFacts> {
+    pub(crate) fn group_members<'a>(
+        &'a self,
+        group: &GroupFacts,
+        feeders: &[&JobFacts],
+    ) -> Vec<&'a PodFacts> {
         let fed = feeders.iter().flat_map(|job| self.members(&job.uid)).map(|known| &known.facts);
         let direct = self.members(&group.key).map(|known| &known.facts);
         let direct = direct.filter(|pod| !feeders.iter().any(|job| pod.job.as_ref() == Some(&job.uid)));
@@ -382,9 +399,10 @@ fn pod_sets(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) ->
 }
 
 fn part(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Part {
-    let names = workload.pod_sets.iter().map(|set| {
-        (set.name.clone(), root::pod_set_name(&set.name, &workload.name, in_group))
-    });
+    let names = workload
+        .pod_sets
+        .iter()
+        .map(|set| (set.name.clone(), root::pod_set_name(&set.name, &workload.name, in_group)));
     Part { workload: workload.uid.clone(), job: job.map(|job| job.uid.clone()), pod_sets: names.collect() }
 }
 

@@ -27,7 +27,8 @@ fn a_group_is_bound_as_a_whole() {
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.wait(2).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       train-0      worker1      Running
             pod       train-1      worker1      Running
             pod       train-2      worker2      Running
@@ -35,7 +36,8 @@ fn a_group_is_bound_as_a_whole() {
             podgroup  train        Running      Scheduled:
             plan      train        Settled      4 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
         expect![[r#"
             Warning Unschedulable: 4/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is train-3: 0/2 nodes are unavailable.
             Warning Unschedulable: Not enough valid tasks for gang-scheduling, valid: 1, min: 4
@@ -61,14 +63,16 @@ fn a_group_waits_for_its_members() {
         "#]]).await;
         story.create(&member("train", 2)).await;
         story.wait(3).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       train-0      worker1      Running
             pod       train-1      worker1      Running
             pod       train-2      worker2      Running
             podgroup  train        Running      Scheduled:
             plan      train        Settled      3 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
     });
 }
 
@@ -159,12 +163,14 @@ fn a_pod_of_volcano_without_a_group_gets_one() {
         pod["spec"]["schedulerName"] = "soroi".into();
         story.create(&pod).await;
         story.wait(3).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       lone-0       worker1      Running
             pod       ours-0       worker1      Running
             podgroup  podgroup-… Running      Scheduled:
             plan      podgroup-…   Settled      1 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
     });
 }

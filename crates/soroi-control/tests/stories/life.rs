@@ -47,7 +47,8 @@ fn a_finished_job_leaves_nothing() {
             Normal  Suspended: Job suspended
             Normal  Completed: Job completed
             Normal  FinishedWorkload: Workload 'default/job-train-…' is declared finished
-        "#]].assert_eq(&story.events("Job", "train").await);
+        "#]]
+        .assert_eq(&story.events("Job", "train").await);
     });
 }
 
@@ -59,9 +60,11 @@ fn a_deleted_job_leaves_nothing() {
         story.wait(5).await;
         story.delete(TRAIN).await;
         story.wait(40).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
     });
 }
 
@@ -170,7 +173,8 @@ fn a_workload_that_is_switched_off_leaves_and_comes_back() {
             Normal  EvictedDueToDeactivated: The workload is deactivated
             Warning Inadmissible: The workload is deactivated
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 65s
-        "#]].assert_eq(&story.events("Workload", "job-train-…").await);
+        "#]]
+        .assert_eq(&story.events("Workload", "job-train-…").await);
     });
 }
 
@@ -208,11 +212,13 @@ fn a_missing_queue_is_named() {
         train["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "nobody" });
         story.create(&train).await;
         story.wait(5).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             job       train        suspended    active 0 succeeded 0
             workload  job-train-…  not QuotaReserved (LocalQueue nobody doesn't exist)
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
     });
 }
 

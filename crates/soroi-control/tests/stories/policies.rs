@@ -43,7 +43,9 @@ fn under(policy: Policy, with_hog: Expect, without: Expect) {
 
 #[test]
 fn quota_only_burns_three_gpus() {
-    under(Policy::QuotaOnly, expect![[r#"
+    under(
+        Policy::QuotaOnly,
+        expect![[r#"
         pod       gpu-hog      worker1      Running
         pod       train-…      -            Pending
         pod       train-…      worker1      Running
@@ -54,7 +56,8 @@ fn quota_only_burns_three_gpus() {
         workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 1 admitted 1 gpu 4
-    "#]], expect![[r#"
+    "#]],
+        expect![[r#"
         pod       train-…      worker1      Running
         pod       train-…      worker1      Running
         pod       train-…      worker2      Running
@@ -62,12 +65,15 @@ fn quota_only_burns_three_gpus() {
         job       train        released     active 4 succeeded 0
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn after_admission_holds_quota_for_pods_that_wait() {
-    under(Policy::AfterAdmission, expect![[r#"
+    under(
+        Policy::AfterAdmission,
+        expect![[r#"
         pod       gpu-hog      worker1      Running
         pod       train-…      -            Pending
         pod       train-…      -            Pending
@@ -78,7 +84,8 @@ fn after_admission_holds_quota_for_pods_that_wait() {
         workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 1 admitted 1 gpu 4
-    "#]], expect![[r#"
+    "#]],
+        expect![[r#"
         pod       train-…      worker1      Running
         pod       train-…      worker1      Running
         pod       train-…      worker2      Running
@@ -87,12 +94,15 @@ fn after_admission_holds_quota_for_pods_that_wait() {
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         plan      job-train-…  Settled      4 pods
         queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn topology_only_waits_and_pins() {
-    under(Policy::TopologyOnly, expect![[r#"
+    under(
+        Policy::TopologyOnly,
+        expect![[r#"
         pod       gpu-hog      worker1      Running
         pod       small-…      worker2      Running
         pod       small-…      worker2      Running
@@ -101,7 +111,8 @@ fn topology_only_waits_and_pins() {
         workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
         queue     gpu-queue    pending 1 admitted 1 gpu 2
-    "#]], expect![[r#"
+    "#]],
+        expect![[r#"
         pod       train-…      worker1      Running
         pod       train-…      worker1      Running
         pod       train-…      worker2      Running
@@ -109,5 +120,6 @@ fn topology_only_waits_and_pins() {
         job       train        released     active 4 succeeded 0
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
         queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]]);
+    "#]],
+    );
 }

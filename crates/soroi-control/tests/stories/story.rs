@@ -36,8 +36,7 @@ pub fn play_on<F: Future<Output = ()>>(config: Config, options: Options, story: 
         let client = embedded.client();
         let mut cluster = JoinSet::new();
         cluster.spawn(embedded.run_cluster());
-        let mut played =
-            Story { clock, client, embedded, cluster, product: JoinSet::new(), config };
+        let mut played = Story { clock, client, embedded, cluster, product: JoinSet::new(), config };
         played.start();
         story(played).await;
     });
@@ -102,7 +101,13 @@ impl Story {
         let collection = collection(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let namespaced = !matches!(
             object["kind"].as_str().unwrap(),
-            "Node" | "Namespace" | "ResourceFlavor" | "ClusterQueue" | "Topology" | "Queue" | "AdmissionCheck"
+            "Node"
+                | "Namespace"
+                | "ResourceFlavor"
+                | "ClusterQueue"
+                | "Topology"
+                | "Queue"
+                | "AdmissionCheck"
         );
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
         let path = match collection.rsplit_once('/') {
@@ -164,7 +169,8 @@ impl Story {
         for job in self.list("/apis/batch/v1/jobs").await {
             let status = &job["status"];
             let suspend = if job["spec"]["suspend"] == true { "suspended" } else { "released" };
-            let counts = format!("active {} succeeded {}", number(&status["active"]), number(&status["succeeded"]));
+            let counts =
+                format!("active {} succeeded {}", number(&status["active"]), number(&status["succeeded"]));
             line(&mut board, "job", &[text(&job["metadata"]["name"]), suspend, &counts]);
         }
         for workload in self.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await {
@@ -179,11 +185,19 @@ impl Story {
             let condition = group["status"]["conditions"].as_array().and_then(|all| all.last().cloned());
             let message = condition.map(|one| format!("{}: {}", text(&one["type"]), text(&one["message"])));
             let phase = text(&group["status"]["phase"]);
-            line(&mut board, "podgroup", &[text(&group["metadata"]["name"]), phase, &message.unwrap_or_default()]);
+            line(
+                &mut board,
+                "podgroup",
+                &[text(&group["metadata"]["name"]), phase, &message.unwrap_or_default()],
+            );
         }
         for plan in self.list("/apis/soroi.dev/v1alpha1/gangplans").await {
             let gang = shorten(text(&plan["spec"]["gang"]["name"]));
-            line(&mut board, "plan", &[&gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])]);
+            line(
+                &mut board,
+                "plan",
+                &[&gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])],
+            );
         }
         for queue in self.list("/apis/kueue.x-k8s.io/v1beta2/clusterqueues").await {
             let status = &queue["status"];
@@ -208,7 +222,8 @@ impl Story {
         });
         let mut lines: Vec<(String, String)> = Vec::new();
         for event in &events {
-            let count = event["series"]["count"].as_i64().map(|count| format!(" (x{count})")).unwrap_or_default();
+            let count =
+                event["series"]["count"].as_i64().map(|count| format!(" (x{count})")).unwrap_or_default();
             let note = calm(text(&event["note"]));
             let line = format!("{:<7} {}: {note}{count}\n", text(&event["type"]), text(&event["reason"]));
             lines.push((text(&event["metadata"]["creationTimestamp"]).to_owned(), line));

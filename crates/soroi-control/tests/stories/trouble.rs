@@ -79,7 +79,8 @@ fn crash_everywhere(acts: Acts, expected: Expect) {
         });
         writes = writes.max(seen.get()).min(60);
         // Whether members had started by the crash is no matter of what is left.
-        let board: String = board.into_inner().lines().map(|line| format!("{}\n", first_condition(line))).collect();
+        let board: String =
+            board.into_inner().lines().map(|line| format!("{}\n", first_condition(line))).collect();
         assert_eq!(*first.get_or_insert_with(|| board.clone()), board, "crash after write {at}");
     }
     expected.assert_eq(&first.unwrap_or_default());
@@ -91,7 +92,9 @@ fn first_condition(line: &str) -> &str {
 
 #[test]
 fn a_crash_after_any_write_of_a_run_changes_nothing_in_the_end() {
-    crash_everywhere(runs_and_ends, expect![[r#"
+    crash_everywhere(
+        runs_and_ends,
+        expect![[r#"
         pod       train-…      worker1      Succeeded
         pod       train-…      worker1      Succeeded
         pod       train-…      worker2      Succeeded
@@ -99,28 +102,35 @@ fn a_crash_after_any_write_of_a_run_changes_nothing_in_the_end() {
         job       train        released     active 0 succeeded 4
         workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
         queue     gpu-queue    pending 0 admitted 0 gpu 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_crash_after_any_write_of_an_eviction_changes_nothing_in_the_end() {
-    crash_everywhere(is_switched_off, expect![[r#"
+    crash_everywhere(
+        is_switched_off,
+        expect![[r#"
         job       train        suspended    active 0 succeeded 0
         workload  job-train-…  not QuotaReserved (The workload is deactivated)
         queue     gpu-queue    pending 0 admitted 0 gpu 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_crash_after_any_write_for_a_group_changes_nothing_in_the_end() {
-    crash_everywhere(is_a_group, expect![[r#"
+    crash_everywhere(
+        is_a_group,
+        expect![[r#"
         pod       train-0      worker1      Succeeded
         pod       train-1      worker1      Succeeded
         pod       train-2      worker2      Succeeded
         workload  podgroup-train-… QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
         podgroup  train        Completed    Scheduled:
         queue     gpu-queue    pending 0 admitted 0 gpu 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -87,7 +87,12 @@ fn a_template_is_restored_exactly() {
             { "key": "gpu", "operator": "Exists", "effect": "NoSchedule" },
         ]}});
         for node in ["worker1", "worker2"] {
-            story.patch(&format!("/api/v1/nodes/{node}"), &json!({ "metadata": { "labels": { "pool": "gpu" } } })).await;
+            story
+                .patch(
+                    &format!("/api/v1/nodes/{node}"),
+                    &json!({ "metadata": { "labels": { "pool": "gpu" } } }),
+                )
+                .await;
         }
         story.patch("/apis/kueue.x-k8s.io/v1beta2/resourceflavors/default-flavor", &spec).await;
         story.create(&job("train", 4)).await;
@@ -127,7 +132,8 @@ fn a_template_is_restored_exactly() {
                   "operator": "Exists"
                 }
               ]
-            ]"#]].assert_eq(&shown(&released));
+            ]"#]]
+        .assert_eq(&shown(&released));
         let workload = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await.remove(0);
         let name = workload["metadata"]["name"].as_str().unwrap().to_owned();
         let off = json!({ "spec": { "active": false } });
@@ -146,7 +152,8 @@ fn a_template_is_restored_exactly() {
               },
               null,
               null
-            ]"#]].assert_eq(&shown(&restored));
+            ]"#]]
+        .assert_eq(&shown(&restored));
     });
 }
 
@@ -160,7 +167,8 @@ fn a_lost_member_is_replaced_on_another_node() {
         story.create(&train).await;
         story.wait(5).await;
         let pod = story.list("/api/v1/pods").await.remove(0);
-        let (name, node) = (pod["metadata"]["name"].as_str().unwrap(), pod["spec"]["nodeName"].as_str().unwrap());
+        let (name, node) =
+            (pod["metadata"]["name"].as_str().unwrap(), pod["spec"]["nodeName"].as_str().unwrap());
         story.patch(&format!("/api/v1/nodes/{node}"), &json!({ "spec": { "unschedulable": true } })).await;
         story.delete(&format!("/api/v1/namespaces/default/pods/{name}")).await;
         story.wait(30).await;
@@ -192,11 +200,13 @@ fn admission_checks_hold_quota_until_they_are_ready() {
         }]}});
         story.patch("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/budget/status", &active).await;
         story.apply(CLUSTER).await;
-        let checks = json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "budget" }] } } });
+        let checks =
+            json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "budget" }] } } });
         story.patch("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue", &checks).await;
         story.create(&job("train", 4)).await;
         story.wait(100).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       train-…      -            Pending
             pod       train-…      -            Pending
             pod       train-…      -            Pending
@@ -205,7 +215,8 @@ fn admission_checks_hold_quota_until_they_are_ready() {
             workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
             plan      job-train-…  Committed    4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
-        "#]]).await;
+        "#]])
+            .await;
         let workload = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await.remove(0);
         let name = workload["metadata"]["name"].as_str().unwrap().to_owned();
         let ready = json!({ "status": { "admissionChecks": [{

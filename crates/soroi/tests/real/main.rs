@@ -4,6 +4,7 @@
 //! it needs Go once, to be built. So these tests are ignored by `cargo test` and run by
 //! `cargo xtask test --real`.
 #![allow(
+    unreachable_pub,
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
