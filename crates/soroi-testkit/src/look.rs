@@ -370,7 +370,7 @@ pub fn matches(expected: &[String], seen: &[String]) -> bool {
         && expected.iter().zip(seen).all(|(expected, seen)| line_matches(expected, seen))
 }
 
-/// [`matches`] for one line.
+/// [`matches()`] for one line.
 pub fn line_matches(expected: &str, seen: &str) -> bool {
     let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (expected, seen) = (squeeze(expected), squeeze(seen));

@@ -1,3 +1,5 @@
+//! What `schema` promises, as tests.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What `admission` promises, as tests.
+
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;

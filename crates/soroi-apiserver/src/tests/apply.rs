@@ -1,3 +1,5 @@
+//! What `apply` promises, as tests.
+
 use expect_test::expect;
 
 use super::check;

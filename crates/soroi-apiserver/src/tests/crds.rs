@@ -1,3 +1,5 @@
+//! What `crds` promises, as tests.
+
 use expect_test::expect;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! What `crud` promises, as tests.
+
 use expect_test::expect;
 
 use super::check;

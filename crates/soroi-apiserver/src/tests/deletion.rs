@@ -1,3 +1,5 @@
+//! What `deletion` promises, as tests.
+
 use expect_test::expect;
 
 use super::check;

@@ -1,3 +1,5 @@
+//! What `events` promises, as tests.
+
 use expect_test::expect;
 
 use super::check;

@@ -1,3 +1,5 @@
+//! What `misc` promises, as tests.
+
 use expect_test::expect;
 
 use super::{check, check_with, run};

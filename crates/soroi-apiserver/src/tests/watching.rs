@@ -1,3 +1,5 @@
+//! What `watching` promises, as tests.
+
 use std::time::Duration;
 
 use expect_test::{Expect, expect};

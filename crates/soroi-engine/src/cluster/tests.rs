@@ -1,3 +1,5 @@
+//! What `cluster` promises, as tests.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

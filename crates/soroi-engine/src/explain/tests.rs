@@ -1,3 +1,5 @@
+//! What `explain` promises, as tests.
+
 use expect_test::expect;
 
 use super::*;

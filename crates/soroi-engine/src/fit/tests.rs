@@ -1,3 +1,5 @@
+//! What `fit` promises, as tests.
+
 use std::sync::Arc;
 
 use super::{Ask, holds, node_problem, selects, tolerated};

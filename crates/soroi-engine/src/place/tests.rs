@@ -1,3 +1,5 @@
+//! What `place` promises, as tests.
+
 use expect_test::{Expect, expect};
 
 use super::board::Board;

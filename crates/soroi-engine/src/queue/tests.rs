@@ -1,3 +1,5 @@
+//! What `queue` promises, as tests.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

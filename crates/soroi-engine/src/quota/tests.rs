@@ -1,3 +1,5 @@
+//! What `quota` promises, as tests.
+
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};

@@ -1,3 +1,5 @@
+//! What `resources` promises, as tests.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What `topology` promises, as tests.
+
 use crate::cluster::Cluster;
 use crate::event::{Name, Node};
 use crate::fit::Ask;

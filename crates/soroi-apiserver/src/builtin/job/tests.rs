@@ -1,3 +1,5 @@
+//! What `job` promises, as tests.
+
 use serde_json::{Value, json};
 
 use super::change;

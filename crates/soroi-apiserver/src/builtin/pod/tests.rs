@@ -1,3 +1,5 @@
+//! What `pod` promises, as tests.
+
 use serde_json::json;
 
 use super::qos;

@@ -1,3 +1,5 @@
+//! What `strategic` promises, as tests.
+
 use proptest::prelude::*;
 use serde_json::json;
 
