@@ -93,7 +93,7 @@ impl Stage {
                 };
                 if words != shown {
                     let at = clock.now().duration_since(began).as_secs_f64();
-                    writeln!(log.lock().unwrap(), "{at:>5.1}s  {name} {words}").unwrap();
+                    writeln!(log.lock().unwrap(), "{at:.1}s  {name} {words}").unwrap();
                     shown = words;
                 }
             }
@@ -106,7 +106,7 @@ impl Stage {
 
     fn note(&self, words: &str) {
         let at = self.clock.now().duration_since(self.began).as_secs_f64();
-        writeln!(self.log.lock().unwrap(), "{at:>5.1}s  ({words})").unwrap();
+        writeln!(self.log.lock().unwrap(), "{at:.1}s  ({words})").unwrap();
     }
 
     async fn request(&self, method: &str, path: &str) -> Value {
@@ -134,10 +134,10 @@ fn a_follower_takes_over_when_lease_and_request_timeout_have_passed() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-              1.0s  b follows a
-             61.0s  (a dies)
-             80.0s  b leads, epoch 2
+            0.0s  a leads, epoch 1
+            1.0s  b follows a
+            61.0s  (a dies)
+            80.0s  b leads, epoch 2
             121.0s  ("b" 2)
         "#]],
     );
@@ -157,10 +157,10 @@ fn a_wrong_clock_changes_nothing() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-              1.0s  b follows a
-             61.0s  (a dies)
-             80.0s  b leads, epoch 2
+            0.0s  a leads, epoch 1
+            1.0s  b follows a
+            61.0s  (a dies)
+            80.0s  b leads, epoch 2
         "#]],
     );
 }
@@ -182,11 +182,11 @@ fn a_leader_that_is_cut_off_stops_before_the_next_one_begins() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-              1.0s  b follows a
-             61.0s  (a is cut off)
-             75.0s  a follows
-             80.0s  b leads, epoch 2
+            0.0s  a leads, epoch 1
+            1.0s  b follows a
+            61.0s  (a is cut off)
+            75.0s  a follows
+            80.0s  b leads, epoch 2
             121.0s  (a is back)
             123.0s  a follows b
         "#]],
@@ -207,12 +207,12 @@ fn who_resigns_is_followed_at_once() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-              1.0s  b follows a
-             61.0s  (a resigns)
-             61.0s  a follows
-             62.0s  b follows
-             62.0s  b leads, epoch 2
+            0.0s  a leads, epoch 1
+            1.0s  b follows a
+            61.0s  (a resigns)
+            61.0s  a follows
+            62.0s  b follows
+            62.0s  b leads, epoch 2
         "#]],
     );
 }
@@ -229,10 +229,10 @@ fn a_lease_that_somebody_deletes_gets_a_larger_epoch() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-             10.0s  (the lease is deleted)
-             12.0s  a follows
-             12.0s  a leads, epoch 2
+            0.0s  a leads, epoch 1
+            10.0s  (the lease is deleted)
+            12.0s  a follows
+            12.0s  a leads, epoch 2
         "#]],
     );
 }
@@ -282,15 +282,15 @@ fn nothing_is_written_outside_the_own_term() {
             stage
         },
         expect![[r#"
-              0.0s  a leads, epoch 1
-              1.0s  b follows a
-             61.0s  (a is cut off from the lease)
-             62.0s  (a writes, not sent: the term of leadership 2 is over)
-             75.0s  (not sent: the term of leadership 1 is over, not sent: the term of leadership 2 is over)
-             75.0s  a follows
-             80.0s  b leads, epoch 2
-             81.0s  (not sent: the term of leadership 1 is over, b writes)
-             91.0s  (a reads: true)
+            0.0s  a leads, epoch 1
+            1.0s  b follows a
+            61.0s  (a is cut off from the lease)
+            62.0s  (a writes, not sent: the term of leadership 2 is over)
+            75.0s  (not sent: the term of leadership 1 is over, not sent: the term of leadership 2 is over)
+            75.0s  a follows
+            80.0s  b leads, epoch 2
+            81.0s  (not sent: the term of leadership 1 is over, b writes)
+            91.0s  (a reads: true)
         "#]],
     );
 }
