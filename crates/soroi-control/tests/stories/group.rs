@@ -131,7 +131,7 @@ fn jobs_that_name_one_group_start_together() {
             workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
             workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
             podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
-            queue     gpu-queue    pending 1 admitted 0 gpu 0
+            queue     gpu-queue    pending 2 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.wait(5).await;
