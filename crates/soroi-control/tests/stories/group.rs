@@ -146,7 +146,7 @@ fn jobs_that_name_one_group_start_together() {
             workload  job-right-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
             podgroup  both         Running      Scheduled:
             plan      both         Settled      4 pods
-            queue     gpu-queue    pending 0 admitted 1 gpu 4
+            queue     gpu-queue    pending 0 admitted 2 gpu 4
         "#]]).await;
     });
 }
