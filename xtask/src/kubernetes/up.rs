@@ -12,7 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
 
 use super::kubectl::Kubectl;
 use super::nodes::{self, Wanted};
@@ -98,6 +101,8 @@ impl Plane {
     fn write_keys(&self) -> anyhow::Result<()> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.distinguished_name.push(DnType::CommonName, "test-ca");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let key = KeyPair::generate()?;
         let names = [
@@ -108,7 +113,13 @@ impl Plane {
             "127.0.0.1",
             "10.0.0.1",
         ];
-        let leaf = CertificateParams::new(names.map(String::from))?.signed_by(&key, &authority)?;
+        let mut params = CertificateParams::new(names.map(String::from))?;
+        // A name of its own: OpenSSL takes a certificate that is called as its issuer for self-signed.
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let leaf = params.signed_by(&key, &authority)?;
         self.write("ca.crt", &authority.pem())?;
         self.write("apiserver.crt", &leaf.pem())?;
         self.write("apiserver.key", &key.serialize_pem())?;

@@ -9,15 +9,17 @@
 //! Whether they work is not believed but tried: a pod is created for show (`dryRun`) and looked at.
 //! Until that came back with our scheduler, no gang is released whose pods Soroi would bind.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::StreamExt as _;
+use jiff::Timestamp;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use soroi_api::labels::{kubernetes, kueue, soroi};
 use soroi_clock::Clock;
-use soroi_watch::Query;
+use soroi_watch::{Change, Query};
 use tokio::sync::watch;
 
 use super::apply::get;
@@ -31,6 +33,9 @@ const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
 /// How soon a failed proof is tried again: the API server takes about a second to put a new policy
 /// into force.
 const RETRY: Duration = Duration::from_millis(250);
+/// How long after a change a proof may still tell of what was before: the API server looks at its
+/// policies about once a second.
+const SETTLE: Duration = Duration::from_secs(3);
 /// How often a proof is repeated although nothing is seen to have changed.
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long one proof may take.
@@ -135,7 +140,8 @@ fn mutation(expression: &str) -> Value {
 }
 
 /// Says for ever whether a labelled pod gets our scheduler: tried at start, after every change of a
-/// policy or binding of ours, and from time to time.
+/// policy or binding of ours, and from time to time. After a change it counts as lost until a proof
+/// that cannot tell of the time before.
 pub(crate) async fn watch(
     client: kube::Client,
     clock: Clock,
@@ -145,33 +151,80 @@ pub(crate) async fn watch(
 ) -> anyhow::Result<()> {
     let mut changes = futures::stream::select_all([POLICIES, BINDINGS].map(|resource| {
         let query = Query::path(format!("{GROUP}/{resource}")).labels(format!("{}={}", LABEL.0, LABEL.1));
-        soroi_watch::watch::<PartialObjectMeta>(client.clone(), clock.clone(), query, 0)
+        let changes = soroi_watch::watch::<PartialObjectMeta>(client.clone(), clock.clone(), query, 0);
+        changes.map(move |change| (resource, change)).boxed()
     }));
+    let mut known = Known::default();
+    let mut doubtful_until = Timestamp::MIN;
     let mut told = None;
     let mut pause = RETRY;
     loop {
-        // What is known to have changed already is covered by this proof.
-        while let Some(Some(_)) = changes.next().now_or_never() {}
+        let began = clock.now();
         let proof = prove(&client, &clock, &namespace).await;
+        let sure = began >= doubtful_until;
+        tell(&works, &metrics, proof.is_ok() && sure);
         if told.as_ref() != Some(&proof) {
             match &proof {
                 Ok(()) => tracing::info!("admission works: pods of a release get our scheduler"),
                 Err(problem) => {
-                    tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait")
+                    tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait");
                 }
             }
         }
-        metrics.admission_works(proof.is_ok());
-        works.send_if_modified(|known| std::mem::replace(known, proof.is_ok()) != proof.is_ok());
-        pause = if proof.is_ok() { REPEAT } else { pause.min(REPEAT) };
+        pause = match &proof {
+            Ok(()) if sure => REPEAT,
+            Ok(()) => RETRY,
+            Err(_) => pause.min(REPEAT),
+        };
         told = Some(proof);
         tokio::select! {
             biased;
-            Some(_) = changes.next() => {
-                works.send_if_modified(std::mem::take);
+            Some((resource, change)) = changes.next() => {
+                if known.take(resource, change) {
+                    tell(&works, &metrics, false);
+                    doubtful_until = clock.now().saturating_add(SETTLE).unwrap_or(Timestamp::MAX);
+                }
                 pause = RETRY;
             }
             () = clock.sleep(pause) => pause = pause.saturating_mul(2),
+        }
+    }
+}
+
+fn tell(works: &watch::Sender<bool>, metrics: &Metrics, now: bool) {
+    metrics.admission_works(now);
+    works.send_if_modified(|known| std::mem::replace(known, now) != now);
+}
+
+/// The versions of our policies and bindings, by uid; for each resource once it was listed.
+#[derive(Debug, Default)]
+struct Known {
+    versions: BTreeMap<&'static str, BTreeMap<String, String>>,
+}
+
+impl Known {
+    /// Takes in what a watch says. Whether anything has changed since it was first listed.
+    fn take(&mut self, resource: &'static str, change: Change<PartialObjectMeta>) -> bool {
+        let pair = |object: PartialObjectMeta| {
+            let meta = object.metadata;
+            (meta.uid.unwrap_or_default(), meta.resource_version.unwrap_or_default())
+        };
+        match change {
+            Change::Reset(listed) => {
+                let listed: BTreeMap<_, _> = listed.into_iter().map(pair).collect();
+                let before = self.versions.insert(resource, listed.clone());
+                before.is_some_and(|before| before != listed)
+            }
+            Change::Set(object) => {
+                let (uid, version) = pair(object);
+                let versions = self.versions.entry(resource).or_default();
+                versions.insert(uid, version.clone()) != Some(version)
+            }
+            Change::Gone(object) => {
+                self.versions.entry(resource).or_default().remove(&pair(object).0);
+                true
+            }
+            Change::Unreadable { .. } => true,
         }
     }
 }

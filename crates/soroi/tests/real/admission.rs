@@ -149,9 +149,26 @@ fn nothing_is_released_while_the_policy_is_not_in_force() {
     plane.kubectl(&["delete", binding]);
     plane.wait(20, "the loss is seen", || product.get("/metrics").contains("soroi_admission_works 0"));
     plane.create(&job("train", "team-a", 2, "1h"));
-    plane.see(20, &expect![[r#""#]]);
+    plane.see(
+        20,
+        &expect![[r#"
+        job       train        suspended    active 0 succeeded 0
+        workload  job-train    waiting until Soroi's admission policy is known to be in force
+        queue     gpu-queue    pending 1 admitted 0 gpu 0
+    "#]],
+    );
     plane.stays(2);
     let lines = saved.lines().filter(|line| !line.contains("resourceVersion") && !line.contains("uid:"));
     plane.apply(&lines.collect::<Vec<_>>().join("\n"));
-    plane.see(20, &expect![[r#""#]]);
+    plane.see(
+        20,
+        &expect![[r#"
+        pod       train        worker1      Running      soroi
+        pod       train        worker1      Running      soroi
+        job       train        released     active 2 succeeded 0
+        workload  job-train    QuotaReserved Admitted
+        plan      job-train    Settled      2 pods
+        queue     gpu-queue    pending 0 admitted 1 gpu 2
+    "#]],
+    );
 }

@@ -99,18 +99,19 @@ fn unified_holds_nothing_until_all_fit() {
     plane.see(
         30,
         &expect![[r#"
-        pod       second       worker2      Succeeded    soroi
-        pod       train        worker1      Running      soroi
-        pod       train        worker1      Running      soroi
-        pod       train        worker2      Running      soroi
-        pod       train        worker2      Running      soroi
-        job       second       released     active 0 succeeded 2 Complete
-        job       train        released     active 4 succeeded 0
-        workload  job-second   QuotaReserved Admitted Finished
-        workload  job-train    QuotaReserved Admitted
-        plan      job-train    Settled      4 pods
-        queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]],
+            pod       second       worker2      Succeeded    soroi
+            pod       second       worker2      Succeeded    soroi
+            pod       train        worker1      Running      soroi
+            pod       train        worker1      Running      soroi
+            pod       train        worker2      Running      soroi
+            pod       train        worker3      Running      soroi
+            job       second       released     active 0 succeeded 2 Complete
+            job       train        released     active 4 succeeded 0
+            workload  job-second   QuotaReserved Admitted Finished
+            workload  job-train    QuotaReserved Admitted
+            plan      job-train    Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]],
     );
     // Jobs that are deleted leave nothing behind.
     plane.kubectl(&["delete", "jobs", "--all"]);
@@ -229,17 +230,18 @@ fn topology_only_pins_pods_that_another_scheduler_binds() {
     plane.see(
         30,
         &expect![[r#"
-        pod       second       worker2      Succeeded    default-scheduler
-        pod       train        worker1      Running      default-scheduler
-        pod       train        worker1      Running      default-scheduler
-        pod       train        worker2      Running      default-scheduler
-        pod       train        worker2      Running      default-scheduler
-        job       second       released     active 0 succeeded 2 Complete
-        job       train        released     active 4 succeeded 0
-        workload  job-second   QuotaReserved Admitted Finished
-        workload  job-train    QuotaReserved Admitted
-        queue     topology-queue pending 0 admitted 1 gpu 4
-    "#]],
+            pod       second       worker2      Succeeded    default-scheduler
+            pod       second       worker2      Succeeded    default-scheduler
+            pod       train        -            Pending      default-scheduler
+            pod       train        worker1      Running      default-scheduler
+            pod       train        worker1      Running      default-scheduler
+            pod       train        worker2      Running      default-scheduler
+            job       second       released     active 0 succeeded 2 Complete
+            job       train        released     active 4 succeeded 0
+            workload  job-second   QuotaReserved Admitted Finished
+            workload  job-train    QuotaReserved Admitted
+            queue     topology-queue pending 0 admitted 1 gpu 4
+        "#]],
     );
 }
 

@@ -49,7 +49,9 @@ fn a_gang_is_finished_whenever_its_leader_is_killed() {
         let workloads = plane.list("workloads");
         assert!(workloads.len() == 1 && holds(&workloads[0], "Admitted"), "{workloads:#?}");
         plane.kubectl(&["delete", "job", &gang]);
-        plane.wait(20, "nothing of the gang is left", || {
+        // kube-controller-manager collects objects of a new definition only once it knows of it; it
+        // looks every 30 s.
+        plane.wait(60, "nothing of the gang is left", || {
             ["pods", "workloads", "gangplans", "jobs"].iter().all(|kind| plane.list(kind).is_empty())
         });
         plane.wait(10, "no quota is held", || {

@@ -125,3 +125,23 @@ fn every_policy_is_bound() {
         /mutatingadmissionpolicybindings/pods.soroi.dev"#]]
     .assert_eq(&paths.join("\n"));
 }
+
+fn object(uid: &str, version: &str) -> PartialObjectMeta {
+    serde_json::from_value(json!({ "metadata": { "uid": uid, "resourceVersion": version } })).unwrap()
+}
+
+#[test]
+fn only_what_comes_after_the_first_list_is_a_change() {
+    let mut known = Known::default();
+    let list = || Change::Reset(vec![object("a", "1"), object("b", "2")]);
+    let told = [
+        known.take(POLICIES, list()),
+        known.take(BINDINGS, Change::Reset(vec![])),
+        known.take(POLICIES, list()),
+        known.take(POLICIES, Change::Set(object("b", "2"))),
+        known.take(POLICIES, Change::Set(object("b", "3"))),
+        known.take(POLICIES, list()),
+        known.take(BINDINGS, Change::Gone(object("c", "1"))),
+    ];
+    assert_eq!(told, [false, false, false, false, true, true, true]);
+}
