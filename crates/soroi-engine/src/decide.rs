@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 
 use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, PodUid};
+use crate::event::{Gang, GangId, Millis, PodUid};
 use gang::Phase;
 
 pub(crate) use gather::occupant;
@@ -54,19 +54,32 @@ impl Engine {
         out
     }
 
-    /// After a change of rules everybody is looked at, and no certificate stands.
+    /// After a change of rules everybody is looked at, and no certificate stands; after one of
+    /// LocalQueues or namespaces their gangs are.
     pub(crate) fn reconfigure(&mut self) {
-        if !std::mem::take(&mut self.reconfigured) {
+        let namespaces = std::mem::take(&mut self.changed_namespaces);
+        let doors = std::mem::take(&mut self.changed_doors);
+        let all = std::mem::take(&mut self.reconfigured);
+        if all {
+            self.quotas.kueue.refresh();
+            self.inactive = self.inactive_cluster_queues();
+            self.waiting.wake_all();
+            self.news.all_cluster_queues(&self.quotas.kueue);
+            self.news.all_local_queues(&self.world.local_queues);
+        }
+        if !all && namespaces.is_empty() && doors.is_empty() {
             return;
         }
-        self.quotas.kueue.refresh();
-        self.inactive = self.inactive_cluster_queues();
-        for id in self.gangs.keys().cloned().collect::<Vec<_>>() {
+        let concerned = |gang: &Gang| {
+            let door = || gang.local_queue.as_ref().map(|name| (gang.namespace.clone(), name.clone()));
+            namespaces.contains(&gang.namespace) || door().is_some_and(|door| doors.contains(&door))
+        };
+        let gangs = self.gangs.iter();
+        let gangs = gangs.filter(|(_, state)| all || state.fact.as_ref().is_some_and(&concerned));
+        for id in gangs.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.touch(&id);
         }
-        self.waiting.wake_all();
-        self.news.all_cluster_queues(&self.quotas.kueue);
-        self.news.all_local_queues(&self.world.local_queues);
+        self.news.local_queues.extend(doors);
     }
 
     fn look_at_touched(&mut self, now: Millis, out: &mut Vec<Decision>) {

@@ -39,6 +39,10 @@ pub struct Engine {
     pub(crate) inactive: BTreeMap<Name, QueueInactive>,
     /// An object changed on which anything may depend.
     pub(crate) reconfigured: bool,
+    /// Namespaces that changed since the last decision.
+    pub(crate) changed_namespaces: BTreeSet<Name>,
+    /// LocalQueues that did, by namespace and name.
+    pub(crate) changed_doors: BTreeSet<(Name, Name)>,
     /// Gangs of which something was heard since the last decision, and of which of their pods.
     pub(crate) touched: BTreeMap<GangId, BTreeSet<PodUid>>,
     /// Gangs that keep quota until their pods end.
@@ -68,6 +72,8 @@ impl Engine {
             stale: Stale::default(),
             inactive: BTreeMap::new(),
             reconfigured: false,
+            changed_namespaces: BTreeSet::new(),
+            changed_doors: BTreeSet::new(),
             touched: BTreeMap::new(),
             lingering: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -104,7 +110,7 @@ impl Engine {
     /// Why a gang waits, with the numbers as they were when it was last decided; `None` if it does
     /// not.
     pub fn reason(&self, gang: &GangId) -> Option<Reason> {
-        self.reason_now(gang)
+        self.reason_now(gang).map(|reason| (*reason).clone())
     }
 
     /// ClusterQueues whose status changed since the last call, in name order.

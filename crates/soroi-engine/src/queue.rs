@@ -15,8 +15,10 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::event::{Gang, GangId, Millis, Name, QueueingStrategy};
+use crate::reason::Reason;
 
 pub use certificate::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker};
 
@@ -96,6 +98,8 @@ struct Want<N> {
     ask: N,
     turns: BTreeSet<Turn>,
     certificate: Option<Certificate>,
+    /// The reason whose kind all of its gangs were told.
+    told: Option<Arc<Reason>>,
 }
 
 impl<N> Default for Waiting<N> {
@@ -266,6 +270,18 @@ impl<N: Clone + Ord> Waiting<N> {
         }
     }
 
+    /// Notes that all gangs of a want are told the reason of its certificate. Whether they were
+    /// told one of that kind before.
+    pub fn tell(&mut self, ix: WantIx) -> bool {
+        let want = self.wants[ix].as_mut().expect("a want in use exists");
+        let Some(certificate) = &want.certificate else { return true };
+        let known = want.told.as_ref().is_some_and(|told| told.same_kind(&certificate.reason));
+        if !known {
+            want.told = Some(certificate.reason.clone());
+        }
+        known
+    }
+
     /// Drops a want's certificate: something that may help it has happened.
     pub fn wake(&mut self, ix: WantIx) {
         let Some(want) = self.wants.get_mut(ix).and_then(Option::as_mut) else { return };
@@ -298,8 +314,13 @@ impl<N: Clone + Ord> Waiting<N> {
             return *ix;
         }
         let ix = self.unused.pop().unwrap_or(self.wants.len());
-        let want =
-            Want { line: key.0.clone(), ask: key.1.clone(), turns: BTreeSet::new(), certificate: None };
+        let want = Want {
+            line: key.0.clone(),
+            ask: key.1.clone(),
+            turns: BTreeSet::new(),
+            certificate: None,
+            told: None,
+        };
         if ix == self.wants.len() {
             self.wants.push(Some(want));
         } else {

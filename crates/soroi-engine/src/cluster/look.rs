@@ -1,7 +1,8 @@
 //! Reading the cluster as a whole: for questions that are asked seldom.
 
-use super::{Cluster, Occupant};
+use super::{Cluster, Need, NodeSlot, Occupant};
 use crate::event::{Amount, Name, Node};
+use crate::fit::node_problem;
 use crate::resources::Space;
 
 impl Cluster {
@@ -37,5 +38,33 @@ impl Cluster {
     /// Everybody who is charged, in order.
     pub(crate) fn occupants(&self) -> impl Iterator<Item = &Occupant> {
         self.occupants.keys()
+    }
+
+    /// Whether the occupant is charged for just this on just this node.
+    pub(crate) fn is_charged(&self, occupant: &Occupant, node: &Name, need: &Need) -> bool {
+        let charge = self.occupants.get(occupant);
+        charge.is_some_and(|charge| {
+            charge.need.requests == need.requests && self.slot_of(charge.node).name == *node
+        })
+    }
+
+    /// Whether one more such pod may go to the node.
+    pub(crate) fn takes(&self, node: &Name, need: &Need) -> bool {
+        self.suited(node, need).is_some_and(|slot| slot.space.fit_count(&need.requests) >= 1)
+    }
+
+    /// Whether such a pod, for which the node is charged already, may go there: it may unless
+    /// somebody else overfilled the node.
+    pub(crate) fn keeps(&self, node: &Name, need: &Need) -> bool {
+        let enough =
+            |slot: &NodeSlot| need.requests.iter().all(|(resource, _)| slot.space.free(resource) >= 0);
+        self.suited(node, need).is_some_and(enough)
+    }
+
+    /// The node, if it is known and takes such pods, room aside.
+    fn suited(&self, node: &Name, need: &Need) -> Option<&NodeSlot> {
+        let slot = self.slot_of(self.node_ix(node)?);
+        let facts = slot.facts.as_ref()?;
+        node_problem(&need.ask, facts).is_none().then_some(slot)
     }
 }

@@ -1,6 +1,7 @@
 //! Gangs that wait start: rounds of heads until nobody is left who could be decided.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::assign::{Ground, totals};
 use super::gang::{Held, Phase, SeatSet};
@@ -60,7 +61,7 @@ impl Engine {
         let mut blockers = no.blockers;
         let (shortages, cluster) = (&mut self.shortages, &mut self.cluster);
         blockers.extend(no.shortages.iter().map(|request| Blocker::Places(shortages.of(cluster, request))));
-        self.waiting.certify(want, Certificate { reason: no.reason, blockers });
+        self.waiting.certify(want, Certificate { reason: Arc::new(no.reason), blockers });
         self.tell_all_of(want);
     }
 

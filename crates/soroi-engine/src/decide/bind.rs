@@ -1,14 +1,15 @@
 //! From "all are there" to "all are bound". Nothing is bound before the commit is confirmed, the
 //! minimum of members exists, and every one of them fits its place in its real shape.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::gang::{Held, Phase, SeatKind, SeatRef, SeatSet, SeatState};
-use crate::cluster::Cluster;
+use super::gather::occupant;
+use crate::cluster::{Cluster, Need};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Pod, PodUid, Shape};
-use crate::fit::{Ask, node_problem};
 
 impl Engine {
     /// Members that can be bound get a seat each: by pod set and completion index, else in order.
@@ -83,10 +84,10 @@ impl Engine {
             return;
         }
         // Nothing runs yet: all are planned anew, with more room to choose from.
-        let leave_seats = if starts { misfit } else { self.seats_to_replan(id) };
-        for at in leave_seats {
-            self.set_node(id, at, None);
-        }
+        let leaving = if starts { misfit } else { self.seats_to_replan(id) };
+        let sets: BTreeSet<usize> = leaving.iter().map(|at| at.set).collect();
+        leaving.into_iter().for_each(|at| self.set_node(id, at, None));
+        self.left_behind(id, &sets).into_iter().for_each(|at| self.set_node(id, at, None));
         self.want_places(id);
     }
 
@@ -96,27 +97,26 @@ impl Engine {
         held.into_iter().flat_map(|held| kinds.into_iter().flat_map(|kind| held.of_kind(kind))).collect()
     }
 
-    /// Whether the seat's node takes the real pod. The place is kept in that shape if so.
+    /// Whether the seat's node takes the real pod. The place is kept in that shape from now on; and
+    /// a shape that was not expected is learnt.
     fn takes_its_pod(&mut self, id: &GangId, at: SeatRef, tester: &mut Tester) -> bool {
         let Some(state) = self.gangs.get_mut(id) else { return false };
+        let expected = state.held.as_ref().and_then(|held| state.expected(&held.sets[at.set].name)).cloned();
         let Some(held) = &mut state.held else { return false };
         let pod = held.seat(at).state.pod().and_then(|uid| self.world.pods.get(uid));
         let Some(pod) = pod else { return false };
         let set = &held.sets[at.set];
-        let expected = state.learnt.get(&set.name).cloned().or_else(|| {
-            let sets = state.fact.iter().flat_map(|fact| &fact.pod_sets);
-            sets.into_iter().find(|s| s.name == set.name).map(|s| s.shape.clone())
-        });
-        if let Some(expected) = expected
-            && let Some(real) = differs(set, &expected, pod)
-        {
+        if let Some(real) = expected.and_then(|expected| differs(set, &expected, pod)) {
             state.learnt.insert(set.name.clone(), real);
         }
-        let ask = tester.ask(at.set, set, pod);
+        let need = tester.need(&mut self.cluster, at.set, set, pod);
         let Some(node) = held.seat(at).node.clone() else { return false };
-        self.cluster.uncharge(&super::gather::occupant(id, at));
-        let fits = takes(&mut self.cluster, &node, &ask);
         held.seat_mut(at).shape = Some(pod.shape.clone());
+        if self.cluster.is_charged(&occupant(id, at), &node, &need) {
+            return self.cluster.keeps(&node, &need);
+        }
+        self.cluster.uncharge(&occupant(id, at));
+        let fits = self.cluster.takes(&node, &need);
         self.charge_seat(id, at);
         fits
     }
@@ -141,30 +141,24 @@ impl Engine {
     }
 }
 
-/// What pods of equal shape ask, made once for all of them.
+/// What pods of equal shape need, made once for all of them.
 #[derive(Default)]
 struct Tester {
-    last: Option<(usize, Arc<Shape>, Ask)>,
+    last: Option<(usize, Arc<Shape>, Arc<Need>)>,
 }
 
 impl Tester {
-    fn ask(&mut self, set_at: usize, set: &SeatSet, pod: &Pod) -> Ask {
-        match &self.last {
-            Some((last, shape, ask)) if *last == set_at && Arc::ptr_eq(shape, &pod.shape) => ask.clone(),
-            _ => {
-                let ask = set.ask(&pod.shape);
-                self.last = Some((set_at, pod.shape.clone(), ask.clone()));
-                ask
-            }
+    fn need(&mut self, cluster: &mut Cluster, set_at: usize, set: &SeatSet, pod: &Pod) -> Arc<Need> {
+        if let Some((last, shape, need)) = &self.last
+            && *last == set_at
+            && Arc::ptr_eq(shape, &pod.shape)
+        {
+            return need.clone();
         }
+        let need = cluster.need(&set.ask(&pod.shape));
+        self.last = Some((set_at, pod.shape.clone(), need.clone()));
+        need
     }
-}
-
-fn takes(cluster: &mut Cluster, node: &Name, ask: &Ask) -> bool {
-    let need = cluster.need(ask);
-    let Some(slot) = cluster.node_ix(node).map(|ix| cluster.slot_of(ix)) else { return false };
-    let suits = slot.facts.as_ref().is_some_and(|facts| node_problem(ask, facts).is_none());
-    suits && slot.space.fit_count(&need.requests) >= 1
 }
 
 /// The shape of a real pod without what its flavors added, if it is not the expected one.

@@ -16,17 +16,17 @@ impl Engine {
             Event::PodGone(uid) => self.pod_gone(&uid, now),
             Event::Namespace { name, labels } => {
                 if self.world.namespaces.insert(name.clone(), labels.clone()) != Some(labels) {
-                    self.touch_where(|gang| gang.namespace == name);
+                    self.changed_namespaces.insert(name);
                 }
             }
             Event::NamespaceGone(name) => {
                 self.world.namespaces.remove(&name);
-                self.touch_where(|gang| gang.namespace == name);
+                self.changed_namespaces.insert(name);
             }
             Event::LocalQueue(queue) => self.local_queue(queue),
             Event::LocalQueueGone { namespace, name } => {
                 self.world.local_queues.remove(&(namespace.clone(), name.clone()));
-                self.touch_local_queue(&namespace, &name);
+                self.changed_doors.insert((namespace, name));
             }
             Event::Gang(gang) => self.gang(gang, now),
             Event::GangGone(id) => self.gang_gone(&id),
@@ -121,7 +121,7 @@ impl Engine {
     fn local_queue(&mut self, queue: LocalQueue) {
         let key = (queue.namespace.clone(), queue.name.clone());
         if self.world.local_queues.insert(key.clone(), queue.clone()) != Some(queue) {
-            self.touch_local_queue(&key.0, &key.1);
+            self.changed_doors.insert(key);
         }
     }
 
@@ -182,20 +182,6 @@ impl Engine {
             self.plans_lost.insert(id.clone());
             self.touch(id);
         }
-    }
-
-    fn touch_where(&mut self, concerned: impl Fn(&Gang) -> bool) {
-        let gangs = self.gangs.iter();
-        let ids =
-            gangs.filter(|(_, gang)| gang.fact.as_ref().is_some_and(&concerned)).map(|(id, _)| id.clone());
-        for id in ids.collect::<Vec<_>>() {
-            self.touch(&id);
-        }
-    }
-
-    fn touch_local_queue(&mut self, namespace: &Name, name: &Name) {
-        self.news.local_queues.insert((namespace.clone(), name.clone()));
-        self.touch_where(|gang| gang.namespace == *namespace && gang.local_queue.as_ref() == Some(name));
     }
 
     /// Gangs whose quota waits for pods to end look again.

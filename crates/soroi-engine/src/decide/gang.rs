@@ -33,7 +33,7 @@ pub(crate) struct GangState {
     /// The same of its status, until that was seen without an admission.
     pub(crate) status_echoes: bool,
     /// The reason that was told last.
-    pub(crate) told: Option<Reason>,
+    pub(crate) told: Option<Arc<Reason>>,
     /// Its entry among the timers.
     pub(crate) due: Option<Millis>,
 }
@@ -166,11 +166,12 @@ impl GangState {
         self.learnt.get(set).or_else(predicted)
     }
 
-    /// How many members must run together; `None` while its objects are not known.
+    /// How many members must run together; `None` while its objects are not known. A minimum may
+    /// be more than there are pods: then some are missing.
     pub(crate) fn minimum(&self) -> Option<u32> {
         let fact = self.fact.as_ref()?;
         let all = fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
-        Some(fact.min_members.map_or(all, |min| min.min(all)))
+        Some(fact.min_members.unwrap_or(all))
     }
 }
 

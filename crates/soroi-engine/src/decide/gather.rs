@@ -69,9 +69,7 @@ impl Engine {
                 Some(pod) if pod.is_live() => _ = held.unseated.insert(uid.clone()),
                 _ => _ = held.unseated.remove(uid),
             }
-            if let Some(pod) = ours
-                && (pod.is_live() && pod.node.is_some() || pod.phase == PodPhase::Succeeded)
-            {
+            if let Some(pod) = ours.filter(|pod| pod.is_live() && pod.node.is_some()) {
                 let (pod, uid) = (pod.clone(), uid.clone());
                 self.adopt(id, &pod, uid);
             }
@@ -99,17 +97,12 @@ impl Engine {
         self.sit(id, at, next);
     }
 
-    /// Gives a seat to a member that is bound already, or that ended well before it had one.
+    /// Gives a seat to a member that is bound already. (One that ended well before it had a seat
+    /// is no member any more: the counts of the gang's objects are without it.)
     fn adopt(&mut self, id: &GangId, pod: &Pod, uid: PodUid) {
         let state = &self.gangs[id];
         let (Some(set), Some(held)) = (state.set_of(pod), &state.held) else { return };
         let open = || held.of_kind(SeatKind::Open).filter(|at| at.set == set);
-        if pod.phase == PodPhase::Succeeded {
-            if let Some(at) = open().last() {
-                self.sit(id, at, SeatState::Done(uid));
-            }
-            return;
-        }
         let there = open().find(|at| held.seat(*at).node == pod.node);
         let free =
             || held.of_kind(SeatKind::Done).chain(held.of_kind(SeatKind::Vacating)).find(|at| at.set == set);
@@ -169,14 +162,20 @@ impl Engine {
         self.pay_for(id, paid);
     }
 
-    /// A seat that is one too many and that no living member needs.
+    /// A seat that is one too many and that no living member needs. Of a gang with a minimum the
+    /// count is that of the pods there are: who was lost and may be replaced is not in it, so as
+    /// many seats as the minimum stay.
     fn surplus_seat(&self, id: &GangId, set: usize, count: u32) -> Option<SeatRef> {
-        let held = self.gangs.get(id)?.held.as_ref()?;
+        let state = self.gangs.get(id)?;
+        let held = state.held.as_ref()?;
         if held.sets[set].seats.len() <= count as usize {
             return None;
         }
         let of = |kind| held.of_kind(kind).filter(|at| at.set == set).last();
-        of(SeatKind::Done).or_else(|| of(SeatKind::Open)).or_else(|| of(SeatKind::Vacating))
+        let least = state.fact.as_ref().and_then(|fact| fact.min_members).unwrap_or(0);
+        let spare = held.seats().count() > least as usize;
+        let lost = || of(SeatKind::Open).or_else(|| of(SeatKind::Vacating)).filter(|_| spare);
+        of(SeatKind::Done).or_else(lost)
     }
 
     fn take_seat_away(&mut self, id: &GangId, at: SeatRef) {

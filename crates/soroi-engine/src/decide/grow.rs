@@ -79,7 +79,7 @@ impl Engine {
         });
         let pod_set = crate::place::PodSetRequest {
             count: more,
-            bound: super::repair::settled_nodes(held, set),
+            bound: super::repair::taken_nodes(held, set),
             ..super::repair::pod_set_request(held, set, &pod.shape, named.topology.clone())
         };
         Some(Growth {

@@ -1,10 +1,10 @@
 //! Places for gangs that hold quota: the first ones under AfterAdmission, new ones where real pods
 //! did not fit, spare ones for members that were lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::gang::{Held, Phase, SeatKind, SeatRef, SeatState};
+use super::gang::{Held, Phase, SeatKind, SeatRef};
 use super::search::NoAnswer;
 use super::wanted::Wanted;
 use crate::decision::{Admission, Decision};
@@ -125,22 +125,49 @@ impl Engine {
         NoAnswer::of_places(Reason::NoPlace(problems), request.clone())
     }
 
-    /// The seats that want a node now: of members that are there; of all, for an orphan.
+    /// The seats that want a node now: of members that are there; of all, for an orphan; and of
+    /// members to come whose pod set moves as a whole.
     fn homeless(&self, id: &GangId) -> Homeless {
         let mut homeless = Homeless::new();
         let Some(state) = self.gangs.get(id) else { return homeless };
         let Some(held) = &state.held else { return homeless };
-        for (at, seat) in held.seats().filter(|(_, seat)| seat.node.is_none()) {
-            let shape = match &seat.state {
-                SeatState::Promised(pod) => self.world.pods.get(pod).map(|pod| pod.shape.clone()),
-                SeatState::Open if held.orphan => state.expected(&held.sets[at.set].name).cloned(),
-                _ => None,
-            };
-            if let Some(shape) = shape {
-                homeless.entry((at.set, shape)).or_default().push(at);
+        let without_node = |at: &SeatRef| held.seat(*at).node.is_none();
+        for at in held.of_kind(SeatKind::Promised).filter(without_node) {
+            let pod = held.seat(at).state.pod().and_then(|uid| self.world.pods.get(uid));
+            if let Some(pod) = pod {
+                homeless.entry((at.set, pod.shape.clone())).or_default().push(at);
+            }
+        }
+        let sets: BTreeSet<usize> = homeless.keys().map(|(set, _)| *set).collect();
+        let moves = |set: &usize| held.started() && self.is_deserted(id, *set);
+        let moving: BTreeSet<usize> = sets.into_iter().filter(moves).collect();
+        let wanted = |at: &SeatRef| held.orphan || moving.contains(&at.set);
+        for at in held.of_kind(SeatKind::Open).filter(without_node).filter(wanted) {
+            if let Some(shape) = state.expected(&held.sets[at.set].name) {
+                homeless.entry((at.set, shape.clone())).or_default().push(at);
             }
         }
         homeless
+    }
+
+    /// The seats of pod sets, of those that lost all members, that are kept for new ones.
+    /// Where the pods of a set belong into one domain, they move with the first that comes: it
+    /// would sit in another domain than the others otherwise.
+    pub(super) fn left_behind(&self, id: &GangId, sets: &BTreeSet<usize>) -> Vec<SeatRef> {
+        let held = self.gangs.get(id).and_then(|state| state.held.as_ref());
+        let open = held.into_iter().flat_map(|held| held.of_kind(SeatKind::Open));
+        let deserted: BTreeSet<&usize> = sets.iter().filter(|set| self.is_deserted(id, **set)).collect();
+        open.filter(|at| deserted.contains(&at.set)).collect()
+    }
+
+    /// Whether nobody is left of a pod set whose pods belong into one domain.
+    fn is_deserted(&self, id: &GangId, set: usize) -> bool {
+        let one_domain = matches!(
+            self.topology_request(id, set),
+            TopologyRequest::Required(_) | TopologyRequest::Preferred(_)
+        );
+        let held = self.gangs.get(id).and_then(|state| state.held.as_ref());
+        one_domain && held.is_some_and(|held| taken_nodes(held, set).is_empty())
     }
 
     fn topology_request(&self, id: &GangId, set: usize) -> TopologyRequest {
@@ -157,7 +184,7 @@ impl Engine {
             count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
             // Pods of one set belong together, also when their real shapes differ.
             group: Some(held.sets[*set].name.clone()).filter(|_| several_shapes(homeless, *set)),
-            bound: settled_nodes(held, *set),
+            bound: taken_nodes(held, *set),
             ..pod_set_request(held, *set, shape, self.topology_request(id, *set))
         };
         let all: usize = homeless.values().map(Vec::len).sum();
@@ -180,7 +207,7 @@ impl Engine {
     pub(super) fn as_seated(&self, held: &Held) -> Admission {
         let mut admission = held.admission.clone();
         for (at, set) in admission.pod_sets.iter_mut().enumerate() {
-            set.nodes = settled_nodes(held, at);
+            set.nodes = kept_nodes(held, at);
             let topology = held.sets[at].topology.as_ref();
             set.topology = topology.and_then(|name| self.cluster.topology_places(name, &set.nodes));
         }
@@ -205,16 +232,23 @@ pub(super) fn pod_set_request(
 }
 
 /// Node and number of seats there that are kept or taken, in node order.
-pub(super) fn settled_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
-    let mut counts: BTreeMap<Name, u32> = BTreeMap::new();
-    for seat in &held.sets[set].seats {
-        if let (Some(node), false) =
-            (&seat.node, matches!(seat.state, SeatState::Done(_) | SeatState::Vacating(_)))
-        {
-            *counts.entry(node.clone()).or_default() += 1;
+fn kept_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
+    nodes_of(held, set, |kind| !matches!(kind, SeatKind::Done | SeatKind::Vacating))
+}
+
+/// Node and number of members there, in node order: others of their set belong near them.
+pub(super) fn taken_nodes(held: &Held, set: usize) -> Vec<(Name, u32)> {
+    nodes_of(held, set, |kind| matches!(kind, SeatKind::Promised | SeatKind::Sent | SeatKind::Bound))
+}
+
+fn nodes_of(held: &Held, set: usize, counts: impl Fn(SeatKind) -> bool) -> Vec<(Name, u32)> {
+    let mut nodes: BTreeMap<Name, u32> = BTreeMap::new();
+    for seat in held.sets[set].seats.iter().filter(|seat| counts(seat.state.kind())) {
+        if let Some(node) = &seat.node {
+            *nodes.entry(node.clone()).or_default() += 1;
         }
     }
-    counts.into_iter().collect()
+    nodes.into_iter().collect()
 }
 
 fn several_shapes(homeless: &Homeless, set: usize) -> bool {

@@ -21,7 +21,8 @@ impl Engine {
         let state = &self.gangs[id];
         let plan = self.plans.get(id);
         if let Some(held) = &state.held {
-            let by_plan = plan.is_some_and(|plan| shows(plan, held));
+            let unknown = matches!(held.phase, Phase::Assumed | Phase::Replacing);
+            let by_plan = unknown && plan.is_some_and(|plan| shows(plan, held));
             let shown = state.fact.as_ref().and_then(|fact| fact.admitted.as_ref());
             let shown = shown.filter(|_| !state.status_echoes && !held.binds());
             let by_status = shown

@@ -1,5 +1,7 @@
 //! Everybody who waits is told why, when that changed.
 
+use std::sync::Arc;
+
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis};
@@ -8,18 +10,12 @@ use crate::reason::Reason;
 
 /// When only numbers changed, this many gangs of a want are told, the first in their order. The
 /// others are told when it is their turn; whoever asks for one of them sees the new numbers.
-const NUMBERS_TOLD_MAX: usize = 64;
+const NUMBERS_TOLD_MAX: usize = 8;
 
 impl Engine {
     /// Notes whom the new certificate of a want concerns.
     pub(super) fn tell_all_of(&mut self, want: WantIx) {
-        let Some(reason) = self.waiting.certificate(want).map(|certificate| &certificate.reason) else {
-            return;
-        };
-        let first = self.waiting.turns(want).next();
-        let told = first.and_then(|turn| self.gangs.get(&turn.id)?.told.as_ref());
-        let known = told.is_some_and(|told| told.same_kind(reason));
-        let most = if known { NUMBERS_TOLD_MAX } else { usize::MAX };
+        let most = if self.waiting.tell(want) { NUMBERS_TOLD_MAX } else { usize::MAX };
         self.to_tell.extend(self.waiting.turns(want).take(most).map(|turn| turn.id.clone()));
     }
 
@@ -28,22 +24,24 @@ impl Engine {
         for id in std::mem::take(&mut self.to_tell) {
             let Some(reason) = self.reason_now(&id) else { continue };
             let Some(state) = self.gangs.get_mut(&id) else { continue };
-            if state.told.as_ref() != Some(&reason) {
+            let known = state.told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &reason) || *told == reason);
+            if !known {
                 state.told = Some(reason.clone());
-                out.push(Decision::Pending { gang: id, reason });
+                out.push(Decision::Pending { gang: id, reason: (*reason).clone() });
             }
         }
     }
 
     /// Why a gang waits now.
-    pub(crate) fn reason_now(&self, id: &GangId) -> Option<Reason> {
+    pub(crate) fn reason_now(&self, id: &GangId) -> Option<Arc<Reason>> {
         let state = self.gangs.get(id)?;
         if let Some((_, want)) = self.waiting.stand(id) {
             let line = self.waiting.line_of(want);
             if let Some(head) = self.waiting.strict_head(line).filter(|head| head.id != *id)
                 && *line != LineKey::Admitted
             {
-                return Some(Reason::BehindStrictHead { head: (head.namespace.clone(), head.name.clone()) });
+                let head = (head.namespace.clone(), head.name.clone());
+                return Some(Arc::new(Reason::BehindStrictHead { head }));
             }
             return self.waiting.certificate(want).map(|certificate| certificate.reason.clone());
         }
@@ -53,5 +51,6 @@ impl Engine {
         // A pause lasts until the timer that ends it has fired.
         let pauses = state.due == Some(state.not_before);
         self.hindrance(id, if pauses { state.not_before.saturating_sub(1) } else { Millis::MAX })
+            .map(Arc::new)
     }
 }

@@ -14,7 +14,7 @@ use crate::fit::selects;
 use crate::place::PlaceRequest;
 use crate::queue::{LineKey, Turn};
 use crate::quota::kueue;
-use crate::reason::{QueueInactive, QueueProblem, Reason};
+use crate::reason::{NotYet, QueueInactive, QueueProblem, Reason};
 
 /// What gangs wait for. Gangs of one line with equal values share certificates, so it holds all
 /// that the answer depends on, and nothing else.
@@ -105,6 +105,10 @@ impl Engine {
         };
         if let Readiness::NotYet(missing) = &fact.readiness {
             return Standing::Hindered(Reason::NotYet(missing.clone()), None);
+        }
+        let have = fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        if let Some(need) = fact.min_members.filter(|need| *need > have) {
+            return Standing::Hindered(Reason::NotYet(NotYet::MembersMissing { have, need }), None);
         }
         let policy = self.policy_of(fact);
         if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| binds(policy)) {

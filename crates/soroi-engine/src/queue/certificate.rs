@@ -7,6 +7,7 @@
 //! the wants that a change concerns without looking at the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::WantIx;
 use crate::event::{Amount, Name};
@@ -17,7 +18,7 @@ use crate::reason::Reason;
 #[derive(Clone, Debug)]
 pub struct Certificate {
     /// What its gangs are told.
-    pub reason: Reason,
+    pub reason: Arc<Reason>,
     /// What an event must falsify before it is worth deciding again.
     pub blockers: BTreeSet<Blocker>,
 }

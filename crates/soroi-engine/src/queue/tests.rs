@@ -18,7 +18,7 @@ fn line() -> LineKey {
 }
 
 fn no(blockers: impl IntoIterator<Item = Blocker>) -> Certificate {
-    Certificate { reason: Reason::NamespaceMismatch, blockers: blockers.into_iter().collect() }
+    Certificate { reason: Reason::NamespaceMismatch.into(), blockers: blockers.into_iter().collect() }
 }
 
 fn head(waiting: &mut Waiting<&'static str>) -> Option<String> {

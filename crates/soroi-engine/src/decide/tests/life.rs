@@ -172,6 +172,36 @@ fn a_sidecar_that_does_not_fit_there_but_elsewhere() {
 }
 
 #[test]
+fn a_sidecar_that_fits_once_but_not_twice() {
+    check(
+        "
+        node a cpu=2500
+        node b cpu=1300
+        queue cq cpu=20000
+        inject train cpu=300
+        gang train queue=cq workers:2:cpu=1000
+        show
+        ",
+        expect![[r#"
+            node a cpu=2500
+            node b cpu=1300
+            queue cq cpu=20000
+            inject train cpu=300
+            gang train queue=cq workers:2:cpu=1000
+              admit train; workersx2 [default] a*2
+              place train; workersx2 [default] a*1 b*1
+              bind train-0 to a
+              bind train-1 to b
+              settled train
+            show
+              a: train-0
+              b: train-1
+              train: committed, 2 running
+        "#]],
+    );
+}
+
+#[test]
 fn a_sidecar_that_fits_nowhere_is_learnt() {
     check(
         "

@@ -205,6 +205,10 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
             let count = words.flags[0].parse().expect("count GANG n");
             board.change_gang(name, |gang| gang.pod_sets[0].count = count);
         }
+        "change" => board.change_gang(name, |gang| {
+            gang.min_members = words.number("min").or(gang.min_members);
+            gang.pod_sets[0].count = words.number("count").unwrap_or(gang.pod_sets[0].count);
+        }),
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
         "checks" => board.change_gang(name, |gang| gang.readiness = Readiness::NotYet(NotYet::ChecksPending)),
         "ready" => board.change_gang(name, |gang| gang.readiness = Readiness::Ready),
