@@ -31,6 +31,7 @@ use serde_json::Value;
 use soroi_clock::Clock;
 
 mod admission;
+mod bell;
 mod builtin;
 mod decode;
 mod delete;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio::sync::watch;
 
+use crate::bell::{Bell, Listener};
 use crate::object;
 
 /// An object at one revision. Its text is made once and shared by all who read or watch it.
@@ -115,7 +115,7 @@ pub(crate) struct Collection {
     floor: u64,
     /// The resource is no longer served.
     closed: bool,
-    latest: watch::Sender<u64>,
+    bell: Bell,
 }
 
 impl Collection {
@@ -126,7 +126,7 @@ impl Collection {
             events: VecDeque::new(),
             floor,
             closed: false,
-            latest: watch::Sender::new(floor),
+            bell: Bell::default(),
         }
     }
 
@@ -177,9 +177,9 @@ impl Collection {
         self.closed
     }
 
-    /// Tells when this resource changes; the value is the revision of its last event.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.latest.subscribe()
+    /// Hears when this resource changes.
+    pub(crate) fn listen(&self) -> Listener {
+        self.bell.listen()
     }
 
     fn reindex(&mut self, key: &Key, before: Option<&Stored>, after: Option<&Stored>) {
@@ -247,7 +247,7 @@ impl State {
     pub(crate) fn close_slot(&mut self, slot: &str) {
         if let Some(collection) = self.collections.get_mut(slot) {
             collection.closed = true;
-            collection.latest.send_replace(self.revision);
+            collection.bell.ring();
         }
     }
 
@@ -359,14 +359,13 @@ fn record(
     object: Arc<Stored>,
     before: Option<Arc<Stored>>,
 ) {
-    let revision = object.revision;
     collection.events.push_back(Arc::new(Event { change, object, before }));
     while collection.events.len() > history {
         if let Some(forgotten) = collection.events.pop_front() {
             collection.floor = forgotten.object.revision;
         }
     }
-    collection.latest.send_replace(revision);
+    collection.bell.ring();
 }
 
 /// The revision of a server that stores nothing yet.

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::Shared;
+use crate::bell::Listener;
 use crate::query::{ListOptions, Revision};
 use crate::read::Extent;
 use crate::resource::{Resource, View};
@@ -34,7 +34,7 @@ struct Watcher {
     resource: Arc<Resource>,
     namespace: Option<String>,
     selection: Selection,
-    changes: watch::Receiver<u64>,
+    changes: Listener,
     /// Everything up to here has been shown.
     shown: u64,
     /// How much of each object it wants.
@@ -65,7 +65,7 @@ pub(crate) fn start(
     let now = shared.clock.now();
     let later = |span| now.saturating_add(span).unwrap_or(Timestamp::MAX);
     let mut state = shared.store.lock();
-    let changes = state.collection_mut(&resource.slot).subscribe();
+    let changes = state.collection_mut(&resource.slot).listen();
     let mut watcher = Watcher {
         shared: shared.clone(),
         resource: resource.clone(),
@@ -136,7 +136,7 @@ impl Watcher {
 
     /// Takes what happened since `shown` out of the history.
     fn read_on(&mut self) {
-        self.changes.borrow_and_update();
+        self.changes.catch_up();
         let events: Vec<Arc<Event>> = {
             let state = self.shared.store.lock();
             let Some(collection) = state.collection(&self.resource.slot) else {
@@ -213,16 +213,13 @@ impl Watcher {
         let until = if self.bookmarks { self.end.min(self.next_bookmark) } else { self.end };
         let shown = tokio::select! {
             biased;
-            changed = self.changes.changed() => {
-                self.ended = changed.is_err();
-                return;
-            }
+            () = self.changes.rings() => return,
             () = clock.sleep_until(until) => self.shown,
         };
         if self.bookmarks {
             // The resource did not change, so the whole store's revision is safe to resume from.
             let current = self.shared.store.lock().revision;
-            let unchanged = !self.changes.has_changed().unwrap_or(true);
+            let unchanged = !self.changes.is_behind();
             self.shown = if unchanged { current.max(shown) } else { shown };
             self.ready.push_back(Ready::Line(self.bookmark(self.shown, false)));
             let next = self.next_bookmark.saturating_add(BOOKMARK_EVERY);

@@ -92,7 +92,6 @@ fn a_deleted_workload_stops_its_job_and_comes_again() {
 }
 
 #[test]
-#[ignore = "its Workload has one of two histories, run by run: a determinism bug to be found; scenarios/resumed-by-hand.md holds the promise meanwhile"]
 fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
     play(Config::default(), |mut story| async move {
         story.apply(CLUSTER).await;
