@@ -51,6 +51,8 @@ impl Mode {
 pub struct Outcome {
     /// Writes that the product sent.
     pub writes: u64,
+    /// The product's last requests, oldest first: equal runs have equal ones.
+    pub requests: Vec<String>,
     /// In an update run: what was seen in place of what was expected, by the step's line.
     pub seen: BTreeMap<usize, Vec<String>>,
 }
@@ -105,6 +107,7 @@ pub async fn play(
         Player { scenario, stage, limits, mode, clock, world, hands, outcome: Outcome::default() };
     let played = player.story().await;
     player.outcome.writes = player.stage.writes();
+    player.outcome.requests = player.stage.log();
     match played {
         Ok(()) => Ok(player.outcome),
         Err((line, what)) => Err(Box::new(player.failure(line, what))),

@@ -118,6 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_the_same_every_time() {
+        let text = include_str!("../../../scenarios/resumed-by-hand.md");
+        let scenario = Scenario::parse("resumed-by-hand", text).unwrap();
+        for kind in [Kind::Plain, Kind::Seed(1), Kind::Seed(2), Kind::Crash(9)] {
+            let requests = || run(&scenario, Placement::Unified, kind, false).unwrap().requests;
+            let first = requests();
+            assert!(first.len() > 5, "{first:#?}");
+            for _ in 0..4 {
+                assert_eq!(requests(), first, "{kind}");
+            }
+        }
+    }
+
+    #[test]
     fn kinds_are_read_as_written() {
         for kind in [Kind::Plain, Kind::Seed(7), Kind::Crash(12)] {
             assert_eq!(Kind::parse(&kind.to_string()), Some(kind));
