@@ -425,7 +425,7 @@ impl Cycle {
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());
                 let kind = (word, carry::show::kind_of(&message));
-                self.reasons.want(&gang, kind, Told { word, message, reason }, false, self.clock.now());
+                self.reasons.want(&gang, kind, Told { word, message, reason }, self.clock.now());
                 return;
             }
         }
@@ -436,7 +436,8 @@ impl Cycle {
     /// Hands on the reasons that may be shown now.
     fn tell(&mut self) {
         let now = self.clock.now();
-        for (gang, told) in self.reasons.due(now) {
+        let engine = &self.engine;
+        for (gang, told) in self.reasons.due(now, |gang| engine.is_head(gang)) {
             let Some(root) = self.gangs.get(&gang).cloned() else { continue };
             let Some(unit) = self.units.get_mut(&root) else { continue };
             unit.course.told = Some(told.clone());

@@ -113,6 +113,11 @@ impl Engine {
         self.reason_now(gang).map(|reason| (*reason).clone())
     }
 
+    /// Whether a gang waits and is the first of its queue.
+    pub fn is_head(&self, gang: &GangId) -> bool {
+        self.waiting.is_first(gang)
+    }
+
     /// ClusterQueues whose status changed since the last call, in name order.
     pub fn changed_cluster_queues(&mut self) -> Vec<ClusterQueueStatus> {
         self.take_cluster_queue_news()

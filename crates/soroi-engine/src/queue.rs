@@ -244,6 +244,19 @@ impl<N: Clone + Ord> Waiting<N> {
         self.stands.get(id).map(|(turn, ix)| (turn, *ix))
     }
 
+    /// Whether a gang stands first in its line.
+    pub fn is_first(&self, id: &GangId) -> bool {
+        let Some((turn, want)) = self.stand(id) else { return false };
+        self.lines.get(self.line_of(want)).and_then(|at| at.turns.keys().next()) == Some(turn)
+    }
+
+    /// The first gang of a want that sleeps; `None` if it does not, or if there is none of this
+    /// number any more.
+    pub fn sleeper(&self, want: WantIx) -> Option<&Turn> {
+        let want = self.wants.get(want)?.as_ref()?;
+        want.turns.first().filter(|_| want.certificate.is_some())
+    }
+
     /// How many gangs wait.
     pub fn len(&self) -> usize {
         self.stands.len()

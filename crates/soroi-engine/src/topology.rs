@@ -53,6 +53,14 @@ pub(crate) struct View<'a> {
     pub(crate) nodes: &'a [NodeSlot],
 }
 
+impl<'a> View<'a> {
+    /// The nodes that suit the shape, room aside.
+    pub(crate) fn suitable(self) -> impl Iterator<Item = (NodeIx, &'a NodeSlot)> {
+        let nodes = self.nodes.iter().enumerate().map(|(ix, slot)| (NodeIx::of(ix), slot));
+        nodes.filter(move |(node, _)| self.index.suits(*node))
+    }
+}
+
 impl Default for Topologies {
     fn default() -> Self {
         Self {

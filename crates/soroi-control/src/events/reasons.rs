@@ -34,7 +34,6 @@ struct Shown<K, T> {
 struct Wanted<K, T> {
     kind: K,
     value: T,
-    head: bool,
     since: Timestamp,
 }
 
@@ -46,9 +45,8 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         Self { refresh, bucket, gangs: BTreeMap::new(), wanting: BTreeSet::new() }
     }
 
-    /// A gang waits for this. `head`: it is among the first of its queue. What is to be written
-    /// comes from [`Self::due`].
-    pub fn want(&mut self, gang: &GangId, kind: K, value: T, head: bool, now: Timestamp) {
+    /// A gang waits for this. What is to be written comes from [`Self::due`].
+    pub fn want(&mut self, gang: &GangId, kind: K, value: T, now: Timestamp) {
         let shown = self.gangs.entry(gang.clone()).or_insert_with(|| Shown {
             kind: None,
             value: None,
@@ -61,7 +59,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             return;
         }
         let since = shown.wanted.as_ref().map_or(now, |wanted| wanted.since);
-        shown.wanted = Some(Wanted { kind, value, head, since });
+        shown.wanted = Some(Wanted { kind, value, since });
         self.wanting.insert(gang.clone());
     }
 
@@ -73,9 +71,10 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     }
 
     /// What is to be written now, and again until it is, for it counts as shown: all new kinds, then
-    /// refreshed numbers as far as the bounds allow, heads first, then those that wait longest. To
-    /// be asked after [`Self::want`] and at [`Self::next_due`].
-    pub fn due(&mut self, now: Timestamp) -> Vec<(GangId, T)> {
+    /// refreshed numbers as far as the bounds allow, those of gangs that are the `head` of their
+    /// queue first, then those that wait longest. To be asked after [`Self::want`] and at
+    /// [`Self::next_due`].
+    pub fn due(&mut self, now: Timestamp, head: impl Fn(&GangId) -> bool) -> Vec<(GangId, T)> {
         let mut kinds = Vec::new();
         let mut numbers = Vec::new();
         for (gang, shown) in self.wanting() {
@@ -83,7 +82,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             if shown.kind.as_ref() != Some(&wanted.kind) {
                 kinds.push(gang.clone());
             } else if now.duration_since(shown.written_at) >= self.refresh {
-                numbers.push((!wanted.head, wanted.since, gang.clone()));
+                numbers.push((!head(gang), wanted.since, gang.clone()));
             }
         }
         numbers.sort();

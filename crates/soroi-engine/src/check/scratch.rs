@@ -60,7 +60,7 @@ fn from_objects(engine: &Engine) -> Engine {
 
 fn objects(engine: &Engine) -> impl Iterator<Item = Event> {
     let world = &engine.world;
-    let nodes = engine.cluster.known_nodes().map(|(node, _)| Event::Node(node.clone()));
+    let nodes = engine.cluster.known_nodes().cloned().map(Event::Node);
     let pods = world.pods.values().cloned().map(Event::Pod);
     let namespaces = world.namespaces.iter();
     let namespaces =

@@ -3,13 +3,11 @@
 use super::{Cluster, Need, NodeSlot, Occupant};
 use crate::event::{Amount, Name, Node};
 use crate::fit::node_problem;
-use crate::resources::Space;
 
 impl Cluster {
-    /// All nodes known now with the room on them, in name order.
-    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = (&Node, &Space)> {
-        let slots = self.by_name.values().map(|ix| self.slot_of(*ix));
-        slots.filter_map(|slot| Some((slot.facts.as_ref()?, &slot.space)))
+    /// All nodes known now, in name order.
+    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.by_name.values().filter_map(|ix| self.slot_of(*ix).facts.as_ref())
     }
 
     /// Grows with every change of a node or of what it is charged, tries included.
@@ -20,11 +18,6 @@ impl Cluster {
     /// Changes whenever facts of a node or topology do; not with what is charged.
     pub(crate) fn facts_version(&self) -> u64 {
         self.versions
-    }
-
-    /// The levels of a Topology, coarsest first; none if it is not there.
-    pub(crate) fn levels(&self, topology: &Name) -> Option<&[Name]> {
-        self.topologies.tree(Some(topology)).map(|tree| tree.levels())
     }
 
     /// What is left of each resource of a node; below zero where it is over-full.

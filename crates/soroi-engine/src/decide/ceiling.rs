@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
-use crate::event::{Name, TopologyRequest};
-use crate::fit::node_problem;
+use crate::event::TopologyRequest;
 use crate::place::PodSetRequest;
 
 /// Answers are kept until a node's facts change; at most this many, because they are made anew in
@@ -38,27 +37,29 @@ impl Ceilings {
 
 fn most(cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
     let need = cluster.need(&request.ask);
-    let levels = request.topology.as_ref().map(|name| cluster.levels(name).unwrap_or_default());
-    // How many of a path's values members must have in common.
-    let shared = match (&request.request, levels) {
-        (TopologyRequest::Required(level), levels) => {
-            match levels.unwrap_or_default().iter().position(|at| at == level) {
-                Some(at) => at + 1,
-                None => return 0,
-            }
-        }
-        _ => 0,
+    // Whoever asks was just told that there are no places: the index that said so knows which nodes
+    // suit.
+    let Some(view) = cluster.index(&need, request.topology.as_ref(), false) else { return 0 };
+    let level = match &request.request {
+        TopologyRequest::Required(label) => match view.tree.level(label) {
+            Some(level) => level,
+            None => return 0,
+        },
+        TopologyRequest::None | TopologyRequest::Unconstrained | TopologyRequest::Preferred(_) => 0,
     };
-    let mut by_domain: BTreeMap<Vec<&Name>, u32> = BTreeMap::new();
-    for (node, space) in cluster.known_nodes() {
-        if node_problem(&request.ask, node).is_some() {
-            continue;
+    let mut most_on_node = 0;
+    let mut by_domain = vec![0u32; view.tree.domain_count()];
+    for (node, slot) in view.suitable() {
+        let fit = slot.space.fit_count_if_empty(&need.requests);
+        most_on_node = most_on_node.max(fit);
+        if let Some(domain) = view.tree.domain_of(node, level) {
+            let sum = &mut by_domain[domain.index()];
+            *sum = sum.saturating_add(fit);
         }
-        let path = levels.unwrap_or_default().iter().map(|level| node.labels.get(level));
-        let Some(mut path) = path.collect::<Option<Vec<&Name>>>() else { continue };
-        path.truncate(shared);
-        let sum = by_domain.entry(path).or_default();
-        *sum = sum.saturating_add(space.fit_count_if_empty(&need.requests));
     }
-    by_domain.into_values().max().unwrap_or(0)
+    let nodes_are_domains = level > view.tree.depth();
+    if nodes_are_domains { most_on_node } else { by_domain.into_iter().max().unwrap_or(0) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! Numbers in reasons grow old: a gang that lacks two GPUs may lack three a moment later, and sleeps
-//! on, because that helps nobody. Some seconds after such a change the gangs concerned, the first
-//! of the queues first, are given the numbers as they are. The kind of a reason is never left to
-//! this, and nothing happens while nothing changes.
+//! on, because that helps nobody. Some seconds after such a change the gangs concerned are given
+//! the numbers as they are: a few at a time, the first of the queues first. The kind of a reason is
+//! never left to this, and nothing happens while nothing changes.
+
+use std::collections::BTreeSet;
 
 use super::search::NoAnswer;
 use super::wanted::Wanted;
@@ -14,23 +16,28 @@ use crate::reason::Reason;
 /// How old numbers may be (DESIGN section 6, "Reasons without storms").
 const RENEW_AFTER: Millis = 5_000;
 /// How many wants get new numbers at a time, the first in the order of their gangs: an upper bound
-/// for what this costs, some tens of microseconds each. The others keep theirs until something
-/// else about them is decided.
-const RENEWED_MAX: usize = 64;
+/// for what this adds to a decision, some ten microseconds each.
+const RENEWED_MAX: usize = 16;
+/// The others follow after this pause. What is written in the end is bounded far below this rate.
+const RENEW_PAUSE: Millis = 500;
 
 /// Which numbers are old.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stale {
-    /// How far the changes of the nodes are in the numbers.
+    /// How far the changes of the nodes are in the numbers, but for `nodes_moved`.
     nodes_seen: u64,
-    /// Since when some are old.
-    since: Option<Millis>,
+    /// Some changed while `left` was worked off: not all of the numbers have that in them.
+    nodes_moved: bool,
+    /// When some are to be renewed.
+    due: Option<Millis>,
+    /// Wants whose numbers were old enough and are not renewed yet; some may be gone since.
+    left: BTreeSet<WantIx>,
 }
 
 impl Stale {
-    /// When the numbers are to be renewed.
+    /// When numbers are to be renewed.
     pub(crate) fn due(&self) -> Option<Millis> {
-        self.since.map(|since| since.saturating_add(RENEW_AFTER))
+        self.due
     }
 }
 
@@ -39,33 +46,41 @@ impl Engine {
     pub(super) fn note_stale_numbers(&mut self, now: Millis) {
         let waits = !self.waiting.is_empty();
         let index = self.waiting.certificates();
-        let nodes = self.stale.nodes_seen != self.cluster.changes_end() && index.is_short_of_places();
-        if waits && self.stale.since.is_none() && (nodes || !index.moved().is_empty()) {
-            self.stale.since = Some(now);
+        let moved = self.stale.nodes_moved || self.stale.nodes_seen != self.cluster.changes_end();
+        let nodes = moved && index.is_short_of_places();
+        if waits && self.stale.due.is_none() && (nodes || !index.moved().is_empty()) {
+            self.stale.due = Some(now.saturating_add(RENEW_AFTER));
         }
     }
 
     /// Renews the numbers of reasons that are old enough.
     pub(super) fn renew_numbers(&mut self, now: Millis) {
-        if self.stale.due().is_none_or(|due| due > now) {
+        if self.stale.due.is_none_or(|due| due > now) {
             return;
         }
-        let mut old = self.waiting.certificates().take_moved();
-        if self.stale.nodes_seen != self.cluster.changes_end() {
-            old.extend(self.waiting.certificates().short_of_places());
+        self.stale.nodes_moved |= self.stale.nodes_seen != self.cluster.changes_end();
+        let mut old = std::mem::take(&mut self.stale.left);
+        if old.is_empty() {
+            old = self.waiting.certificates().take_moved();
+            if std::mem::take(&mut self.stale.nodes_moved) {
+                old.extend(self.waiting.certificates().short_of_places());
+            }
         }
-        let turn = |want: WantIx| Some((self.waiting.turns(want).next()?.clone(), want));
+        let turn = |want: WantIx| Some((self.waiting.sleeper(want)?.clone(), want));
         let mut first: Vec<(Turn, WantIx)> = old.into_iter().filter_map(turn).collect();
         first.sort();
-        for (turn, want) in first.into_iter().take(RENEWED_MAX) {
+        let later = first.split_off(first.len().min(RENEWED_MAX));
+        for (turn, want) in first {
             match self.ask_again(&turn.id, want) {
                 Some(no) => self.certify(want, no),
                 // Its certificate should have been falsified; whoever looks at it now finds out.
                 None => self.waiting.wake(want),
             }
         }
+        self.stale.left = later.into_iter().map(|(_, want)| want).collect();
+        self.stale.due = (!self.stale.left.is_empty()).then(|| now.saturating_add(RENEW_PAUSE));
         // Searching tries things out on the nodes, which is no change of them.
-        self.stale = Stale { nodes_seen: self.cluster.changes_end(), since: None };
+        self.stale.nodes_seen = self.cluster.changes_end();
     }
 
     fn ask_again(&mut self, id: &GangId, want: WantIx) -> Option<NoAnswer> {

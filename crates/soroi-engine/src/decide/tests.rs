@@ -4,6 +4,7 @@ mod board;
 mod counts;
 mod implied;
 mod life;
+mod numbers;
 mod queues;
 mod random;
 mod restart;

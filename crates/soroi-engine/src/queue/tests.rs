@@ -56,6 +56,46 @@ fn equal_wants_sleep_and_wake_together() {
 }
 
 #[test]
+fn who_is_first_in_a_line_and_of_a_want_that_sleeps() {
+    let mut waiting = Waiting::default();
+    for (name, ask) in [("a", "large"), ("b", "small"), ("c", "small")] {
+        waiting.join(line(), QueueingStrategy::BestEffortFifo, turn(name, 0, 0), ask);
+    }
+    let first = |waiting: &Waiting<&'static str>| {
+        ["a", "b", "c", "gone"].into_iter().filter(|id| waiting.is_first(&(*id).into())).collect::<Vec<_>>()
+    };
+    assert_eq!(first(&waiting), ["a"]);
+    let (_, large) = waiting.head(&line()).unwrap();
+    waiting.certify(large, no([]));
+    assert_eq!(first(&waiting), ["a"], "who sleeps is still the first");
+    let (_, small) = waiting.head(&line()).unwrap();
+    let sleeper = |waiting: &Waiting<&'static str>, want| {
+        waiting.sleeper(want).map(|turn: &Turn| turn.name.to_string())
+    };
+    assert_eq!(sleeper(&waiting, small), None, "it is awake");
+    waiting.certify(small, no([]));
+    assert_eq!(sleeper(&waiting, small).as_deref(), Some("b"));
+    waiting.leave(&"a".into());
+    assert_eq!(first(&waiting), ["b"]);
+    assert_eq!(sleeper(&waiting, large), None, "nobody wants that any more");
+    assert_eq!(sleeper(&waiting, 99), None);
+}
+
+#[test]
+fn all_gangs_of_a_want_are_told_when_the_kind_is_new() {
+    let mut waiting = Waiting::default();
+    waiting.join(line(), QueueingStrategy::BestEffortFifo, turn("a", 0, 0), "one");
+    let (_, want) = waiting.head(&line()).unwrap();
+    let pausing =
+        |until| Certificate { reason: Reason::BackingOff { until }.into(), blockers: BTreeSet::new() };
+    let rows = [(no([]), false), (no([]), true), (pausing(1), false), (pausing(2), true), (no([]), false)];
+    for (at, (certificate, known)) in rows.into_iter().enumerate() {
+        waiting.certify(want, certificate);
+        assert_eq!(waiting.tell(want), known, "row {at}");
+    }
+}
+
+#[test]
 fn the_first_of_a_strict_line_blocks_it() {
     let mut waiting = Waiting::default();
     let strict = QueueingStrategy::StrictFifo;

@@ -140,6 +140,11 @@ impl FitIndex {
         self.records.get(node.index()).map_or(0, |record| record.count)
     }
 
+    /// Whether a node takes such pods, room aside.
+    pub(crate) fn suits(&self, node: NodeIx) -> bool {
+        self.records.get(node.index()).is_some_and(|record| record.of_facts == FITS)
+    }
+
     /// The member of a group that takes `count` pods with the least to spare.
     pub(crate) fn tightest(&self, group: Group, count: u64) -> Option<Member> {
         self.order.range(key(group, count, 0, 0)..=group_end(group)).next().map(member)
