@@ -12,7 +12,8 @@ use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use soroi_api::plan::PlanUndo;
 use soroi_clock::Clock;
-use soroi_engine::event::{Event, GangId, Millis, Name, Outcome, Policy};
+use soroi_engine::event::{Event, GangId, Millis, Name, Outcome, Policy, Readiness};
+use soroi_engine::reason::NotYet;
 use soroi_engine::{Decision, Engine};
 
 use crate::call::{Answer, Api, Call};
@@ -69,6 +70,9 @@ pub(crate) struct Cycle {
     todo: BTreeSet<Root>,
     /// The engine was told that a step stands, and has not been asked since.
     confirmed: bool,
+    /// Groups that were half bound before this start, while they cannot be decided for;
+    /// `None`: not looked for yet.
+    half_bound: Option<BTreeSet<Root>>,
     reins: Reins,
 }
 
@@ -101,6 +105,7 @@ impl Cycle {
             orphans: BTreeSet::new(),
             todo: BTreeSet::new(),
             confirmed: false,
+            half_bound: None,
             reins,
             clock,
             config,
@@ -139,7 +144,7 @@ impl Cycle {
             self.engine.apply(Event::GangGone(gang.clone()), now);
         }
         for _ in 0..ROUNDS_MAX {
-            if !stops {
+            if !stops && !self.waits_for_half_bound() {
                 self.decide();
                 self.tell();
             }
@@ -148,6 +153,23 @@ impl Cycle {
                 break;
             }
         }
+    }
+
+    /// Whether a decision now could give away what a group that was half bound before this start
+    /// needs to become whole. Its Workload is being made; until that is answered, nothing says that
+    /// its pods belong together.
+    fn waits_for_half_bound(&mut self) -> bool {
+        let mut groups = self.half_bound.take().unwrap_or_else(|| {
+            let bound = |root: &&Root| self.world.has_bound_members(root);
+            self.units.keys().filter(bound).cloned().collect()
+        });
+        groups.retain(|root| {
+            let behind = Readiness::NotYet(NotYet::WorkloadBehind);
+            let asks = |write: &Write| write.target.kind == Kind::Workload;
+            self.units.get(root).is_some_and(|unit| unit.composed.gang.readiness == behind)
+                && self.job_writes(root, self.clock.now()).iter().any(asks)
+        });
+        self.half_bound.insert(groups).iter().next().is_some()
     }
 
     /// Waits for the next thing to happen.
@@ -225,6 +247,10 @@ impl Cycle {
         };
         if refused && matches!(target.kind, Kind::GangPlan | Kind::Workload) {
             self.commit_refused(done, now);
+            let root = self.lane_root(&done.lane);
+            if let (Some(half_bound), Some(root)) = (&mut self.half_bound, root) {
+                half_bound.remove(&root);
+            }
         }
         // Whoever asked looks again, also when nothing is seen to have changed.
         if let Some(root) = self.lane_root(&done.lane) {

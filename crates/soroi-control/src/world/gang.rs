@@ -306,6 +306,13 @@ impl World {
         direct.chain(fed).collect()
     }
 
+    /// Whether pods of this group already have their node.
+    pub(crate) fn has_bound_members(&self, root: &Root) -> bool {
+        let Root::Group(namespace, name) = root else { return false };
+        let key = intake::group_key(namespace, name);
+        self.members(&key).any(|known| known.facts.pod.node.is_some())
+    }
+
     fn group_gang(&self, group: &GroupFacts, done: u32) -> event::Gang {
         let class = group.priority_class.as_deref();
         let readiness = match &group.invalid {
