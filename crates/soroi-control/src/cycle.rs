@@ -12,17 +12,17 @@ use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use soroi_api::plan::PlanUndo;
 use soroi_clock::Clock;
-use soroi_engine::event::{Event, GangId, Millis, Name, Outcome, Policy, Readiness};
+use soroi_engine::event::{Event, GangId, Millis, Outcome, Policy, Readiness};
 use soroi_engine::reason::NotYet;
 use soroi_engine::{Decision, Engine};
 
-use crate::call::{Answer, Api, Call};
+use crate::call::{Api, Call};
 use crate::carry::{self, Reached, Scene};
 use crate::config::Config;
-use crate::course::{Course, Stage, Told, needs_plan};
+use crate::course::{Course, Stage, Told};
 use crate::events::Reasons;
 use crate::intake::Schedulers;
-use crate::kind::{Kind, Target};
+use crate::kind::Kind;
 use crate::lanes::{Done, Lanes, Write};
 use crate::parsed::{self, Context};
 use crate::queues::{Larger, Queues};
@@ -33,8 +33,12 @@ use crate::watches::Watches;
 use crate::world::World;
 use crate::world::gang::Composed;
 use crate::world::root::Root;
-use crate::world::store::Place;
-use crate::{Error, jobs, project};
+use crate::{Error, project};
+
+mod answers;
+mod wishes;
+
+use wishes::lane;
 
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
 /// cheaper with all that is known, but must not wait for a cluster that never is quiet.
@@ -216,87 +220,6 @@ impl Cycle {
                 }
             }
             Happened::Time => {}
-        }
-    }
-
-    fn answered(&mut self, done: &Done) {
-        let now = self.clock.now_millis();
-        self.lanes.ended(done, now);
-        self.reins.observer.answered(done.write.call.word(), done.answer.word());
-        if let Some(occurrence) = spoken::answered(&self.world, done) {
-            self.voice.say(occurrence, self.clock.now());
-        }
-        let target = &done.write.target;
-        match &done.answer {
-            Answer::Object(json) => match parsed::read(target.kind, json, &self.context) {
-                Ok(parsed) => self.world.take_answer(target.kind, parsed),
-                Err(error) => tracing::warn!(%target, %error, "unreadable answer"),
-            },
-            Answer::Missing => self.world.take_missing(target),
-            Answer::Accepted if matches!(done.write.call, Call::Delete(_)) => self.world.take_missing(target),
-            Answer::Accepted | Answer::Refused(_) | Answer::Unknown(_) => {}
-        }
-        if let Call::Bind(binding) = &done.write.call {
-            self.bound(done, binding, now);
-        }
-        let refused = match &done.answer {
-            Answer::Refused(refusal) => !refusal.is_conflict(),
-            // The namespace, or the kind itself, is gone.
-            Answer::Missing => matches!(done.write.call, Call::Create(_)),
-            _ => false,
-        };
-        if refused && matches!(target.kind, Kind::GangPlan | Kind::Workload) {
-            self.commit_refused(done, now);
-            let root = self.lane_root(&done.lane);
-            if let (Some(half_bound), Some(root)) = (&mut self.half_bound, root) {
-                half_bound.remove(&root);
-            }
-        }
-        // Whoever asked looks again, also when nothing is seen to have changed.
-        if let Some(root) = self.lane_root(&done.lane) {
-            self.todo.insert(root);
-        }
-    }
-
-    /// A binding was answered. An unknown outcome is read back by the lanes.
-    fn bound(&mut self, done: &Done, binding: &serde_json::Value, now: Millis) {
-        let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
-        let pod = text(&binding["metadata"]["uid"]);
-        let outcome = match &done.answer {
-            Answer::Accepted | Answer::Object(_) => {
-                self.engine.confirm(Outcome::Bound(pod.clone()), now);
-                self.world.take_bound(&pod, &text(&binding["target"]["name"]));
-                None
-            }
-            Answer::Missing => Some(Outcome::NotBound { pod: pod.clone(), lost: true }),
-            Answer::Refused(_) => Some(Outcome::NotBound { pod: pod.clone(), lost: false }),
-            Answer::Unknown(_) => return,
-        };
-        if let Some(root) = self.lane_root(&done.lane)
-            && let Some(unit) = self.units.get_mut(&root)
-        {
-            unit.course.binds.remove(&pod);
-        }
-        if let Some(outcome) = outcome {
-            self.engine.confirm(outcome, now);
-        }
-    }
-
-    /// What writes an admission down was refused for good: nothing outside has changed, so the
-    /// engine decides anew.
-    fn commit_refused(&mut self, done: &Done, now: Millis) {
-        let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else {
-            return;
-        };
-        let Stage::Admitted { admission, committed: false, .. } = &unit.course.stage else { return };
-        let record = match &done.write.call {
-            Call::Create(_) | Call::Replace(_) => needs_plan(admission),
-            Call::MergeStatus(_) => !needs_plan(admission),
-            _ => false,
-        };
-        if record {
-            unit.course.stage = Stage::Waiting;
-            self.engine.confirm(Outcome::NotCommitted(unit.composed.gang.id.clone()), now);
         }
     }
 
@@ -561,86 +484,5 @@ impl Cycle {
             (Reached::Clean, stage) => *stage = Stage::Waiting,
             _ => {}
         }
-    }
-
-    /// What the job behind a root lacks beside decisions.
-    fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
-        match root {
-            Root::Workload(namespace, name) => self.batch_writes(&(namespace.clone(), name.clone()), now),
-            Root::Group(namespace, name) => self.group_writes(root, &(namespace.clone(), name.clone()), now),
-            Root::Pod(uid) => self.world.pods.by_uid(uid).map_or_else(Vec::new, |known| {
-                let pod = &known.facts;
-                let group = (pod.pod.namespace.clone(), jobs::podgroup::group_name(pod));
-                jobs::podgroup::adopt(pod, self.world.groups.get(&group).is_some())
-            }),
-            Root::Plan(_) => Vec::new(),
-        }
-    }
-
-    fn batch_writes(&self, place: &Place, now: Timestamp) -> Vec<Write> {
-        let workload = self.world.workloads.get(place);
-        match (self.world.job_of(place), workload) {
-            (Some(job), workload) => {
-                let own = workload.and_then(|known| self.gangs.get(&known.meta.uid));
-                let group = job.facts.group.as_ref().map(|group| Root::Group(place.0.clone(), group.clone()));
-                let unit = own.or(group.as_ref()).and_then(|root| self.units.get(root));
-                let held = unit.is_some_and(|unit| unit.course.stage != Stage::Waiting);
-                jobs::batch::wants(job, workload, held, now)
-            }
-            (None, Some(workload)) if workload.meta.terminating => {
-                let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
-                jobs::batch::let_go(&workload.meta, Kind::Workload, finalizer).into_iter().collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn group_writes(&self, root: &Root, place: &Place, now: Timestamp) -> Vec<Write> {
-        let Some(known) = self.world.groups.get(place) else { return Vec::new() };
-        let group = &known.facts.facts;
-        let course = self.units.get(root).map(|unit| &unit.course);
-        let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
-        // While a status is on its way, the next one would only be built to be thrown away.
-        let shown = Target::new(Kind::PodGroup, &place.0, &place.1);
-        let mut writes = Vec::new();
-        if !self.lanes.is_busy(&shown) {
-            writes.extend(carry::show::group(scene, known, course).0);
-        }
-        let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
-        if feeders.iter().any(|job| job.queue.is_some()) {
-            return writes;
-        }
-        let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
-        let workload = self.world.workloads.get(&workload);
-        let queued = self.units.get(root).is_none_or(|unit| unit.composed.gang.local_queue.is_some());
-        if workload.is_none() && !queued {
-            return writes;
-        }
-        let members = self.world.group_members(group, &feeders);
-        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
-        writes.extend(jobs::podgroup::wants(group, &members, workload, held, now));
-        writes
-    }
-
-    fn lane_root(&self, name: &Name) -> Option<Root> {
-        let (kind, rest) = name.split_once('/')?;
-        let place =
-            || rest.split_once('/').map(|(namespace, name)| (Name::from(namespace), Name::from(name)));
-        match kind {
-            "workload" => place().map(|(namespace, name)| Root::Workload(namespace, name)),
-            "group" => place().map(|(namespace, name)| Root::Group(namespace, name)),
-            "pod" => Some(Root::Pod(rest.into())),
-            _ => None,
-        }
-    }
-}
-
-/// The lane of a root.
-fn lane(root: &Root) -> Name {
-    match root {
-        Root::Workload(namespace, name) => format!("workload/{namespace}/{name}").into(),
-        Root::Group(namespace, name) => format!("group/{namespace}/{name}").into(),
-        Root::Pod(uid) => format!("pod/{uid}").into(),
-        Root::Plan(gang) => format!("plan/{gang}").into(),
     }
 }

@@ -1,0 +1,95 @@
+//! What does an answer mean? For what is known, for the engine, and for whoever asked.
+//!
+//! Never sends anything.
+
+use soroi_engine::event::{Millis, Name, Outcome};
+
+use super::Cycle;
+use crate::call::{Answer, Call};
+use crate::course::{Stage, needs_plan};
+use crate::kind::Kind;
+use crate::lanes::Done;
+use crate::{parsed, spoken};
+
+impl Cycle {
+    pub(super) fn answered(&mut self, done: &Done) {
+        let now = self.clock.now_millis();
+        self.lanes.ended(done, now);
+        self.reins.observer.answered(done.write.call.word(), done.answer.word());
+        if let Some(occurrence) = spoken::answered(&self.world, done) {
+            self.voice.say(occurrence, self.clock.now());
+        }
+        let target = &done.write.target;
+        match &done.answer {
+            Answer::Object(json) => match parsed::read(target.kind, json, &self.context) {
+                Ok(parsed) => self.world.take_answer(target.kind, parsed),
+                Err(error) => tracing::warn!(%target, %error, "unreadable answer"),
+            },
+            Answer::Missing => self.world.take_missing(target),
+            Answer::Accepted if matches!(done.write.call, Call::Delete(_)) => self.world.take_missing(target),
+            Answer::Accepted | Answer::Refused(_) | Answer::Unknown(_) => {}
+        }
+        if let Call::Bind(binding) = &done.write.call {
+            self.bound(done, binding, now);
+        }
+        let refused = match &done.answer {
+            Answer::Refused(refusal) => !refusal.is_conflict(),
+            // The namespace, or the kind itself, is gone.
+            Answer::Missing => matches!(done.write.call, Call::Create(_)),
+            _ => false,
+        };
+        if refused && matches!(target.kind, Kind::GangPlan | Kind::Workload) {
+            self.commit_refused(done, now);
+            let root = self.lane_root(&done.lane);
+            if let (Some(half_bound), Some(root)) = (&mut self.half_bound, root) {
+                half_bound.remove(&root);
+            }
+        }
+        // Whoever asked looks again, also when nothing is seen to have changed.
+        if let Some(root) = self.lane_root(&done.lane) {
+            self.todo.insert(root);
+        }
+    }
+
+    /// A binding was answered. An unknown outcome is read back by the lanes.
+    fn bound(&mut self, done: &Done, binding: &serde_json::Value, now: Millis) {
+        let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
+        let pod = text(&binding["metadata"]["uid"]);
+        let outcome = match &done.answer {
+            Answer::Accepted | Answer::Object(_) => {
+                self.engine.confirm(Outcome::Bound(pod.clone()), now);
+                self.world.take_bound(&pod, &text(&binding["target"]["name"]));
+                None
+            }
+            Answer::Missing => Some(Outcome::NotBound { pod: pod.clone(), lost: true }),
+            Answer::Refused(_) => Some(Outcome::NotBound { pod: pod.clone(), lost: false }),
+            Answer::Unknown(_) => return,
+        };
+        if let Some(root) = self.lane_root(&done.lane)
+            && let Some(unit) = self.units.get_mut(&root)
+        {
+            unit.course.binds.remove(&pod);
+        }
+        if let Some(outcome) = outcome {
+            self.engine.confirm(outcome, now);
+        }
+    }
+
+    /// What writes an admission down was refused for good: nothing outside has changed, so the
+    /// engine decides anew.
+    fn commit_refused(&mut self, done: &Done, now: Millis) {
+        let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else {
+            return;
+        };
+        let Stage::Admitted { admission, committed: false, .. } = &unit.course.stage else { return };
+        let record = match &done.write.call {
+            Call::Create(_) | Call::Replace(_) => needs_plan(admission),
+            Call::MergeStatus(_) => !needs_plan(admission),
+            _ => false,
+        };
+        if record {
+            unit.course.stage = Stage::Waiting;
+            self.engine.confirm(Outcome::NotCommitted(unit.composed.gang.id.clone()), now);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What does the job behind a root lack beside decisions? And which lane is whose?
+//!
+//! Reads what is known, and changes nothing.
+
+use jiff::Timestamp;
+use soroi_engine::event::Name;
+
+use super::Cycle;
+use crate::carry::{self, Scene};
+use crate::course::Stage;
+use crate::jobs;
+use crate::kind::{Kind, Target};
+use crate::lanes::Write;
+use crate::world::root::Root;
+use crate::world::store::Place;
+
+impl Cycle {
+    /// What the job behind a root lacks beside decisions.
+    pub(super) fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
+        match root {
+            Root::Workload(namespace, name) => self.batch_writes(&(namespace.clone(), name.clone()), now),
+            Root::Group(namespace, name) => self.group_writes(root, &(namespace.clone(), name.clone()), now),
+            Root::Pod(uid) => self.world.pods.by_uid(uid).map_or_else(Vec::new, |known| {
+                let pod = &known.facts;
+                let group = (pod.pod.namespace.clone(), jobs::podgroup::group_name(pod));
+                jobs::podgroup::adopt(pod, self.world.groups.get(&group).is_some())
+            }),
+            Root::Plan(_) => Vec::new(),
+        }
+    }
+
+    fn batch_writes(&self, place: &Place, now: Timestamp) -> Vec<Write> {
+        let workload = self.world.workloads.get(place);
+        match (self.world.job_of(place), workload) {
+            (Some(job), workload) => {
+                let own = workload.and_then(|known| self.gangs.get(&known.meta.uid));
+                let group = job.facts.group.as_ref().map(|group| Root::Group(place.0.clone(), group.clone()));
+                let unit = own.or(group.as_ref()).and_then(|root| self.units.get(root));
+                let held = unit.is_some_and(|unit| unit.course.stage != Stage::Waiting);
+                jobs::batch::wants(job, workload, held, now)
+            }
+            (None, Some(workload)) if workload.meta.terminating => {
+                let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
+                jobs::batch::let_go(&workload.meta, Kind::Workload, finalizer).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn group_writes(&self, root: &Root, place: &Place, now: Timestamp) -> Vec<Write> {
+        let Some(known) = self.world.groups.get(place) else { return Vec::new() };
+        let group = &known.facts.facts;
+        let course = self.units.get(root).map(|unit| &unit.course);
+        let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+        // While a status is on its way, the next one would only be built to be thrown away.
+        let shown = Target::new(Kind::PodGroup, &place.0, &place.1);
+        let mut writes = Vec::new();
+        if !self.lanes.is_busy(&shown) {
+            writes.extend(carry::show::group(scene, known, course).0);
+        }
+        let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
+        if feeders.iter().any(|job| job.queue.is_some()) {
+            return writes;
+        }
+        let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
+        let workload = self.world.workloads.get(&workload);
+        let queued = self.units.get(root).is_none_or(|unit| unit.composed.gang.local_queue.is_some());
+        if workload.is_none() && !queued {
+            return writes;
+        }
+        let members = self.world.group_members(group, &feeders);
+        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
+        writes.extend(jobs::podgroup::wants(group, &members, workload, held, now));
+        writes
+    }
+
+    pub(super) fn lane_root(&self, name: &Name) -> Option<Root> {
+        let (kind, rest) = name.split_once('/')?;
+        let place =
+            || rest.split_once('/').map(|(namespace, name)| (Name::from(namespace), Name::from(name)));
+        match kind {
+            "workload" => place().map(|(namespace, name)| Root::Workload(namespace, name)),
+            "group" => place().map(|(namespace, name)| Root::Group(namespace, name)),
+            "pod" => Some(Root::Pod(rest.into())),
+            _ => None,
+        }
+    }
+}
+
+/// The lane of a root.
+pub(super) fn lane(root: &Root) -> Name {
+    match root {
+        Root::Workload(namespace, name) => format!("workload/{namespace}/{name}").into(),
+        Root::Group(namespace, name) => format!("group/{namespace}/{name}").into(),
+        Root::Pod(uid) => format!("pod/{uid}").into(),
+        Root::Plan(gang) => format!("plan/{gang}").into(),
+    }
+}

@@ -1,0 +1,102 @@
+//! What does it mean that an object is gone?
+//!
+//! The opposite of [`super::seen`]: whatever was remembered for it is forgotten.
+
+use soroi_engine::event::{Event, Name};
+
+use super::World;
+use super::root::{self, Root};
+use super::store::Meta;
+use crate::kind::{Kind, Target};
+
+impl World {
+    pub(super) fn gone(&mut self, kind: Kind, uid: &Name) {
+        match kind {
+            Kind::AdmissionCheck => {
+                self.checks.remove(uid);
+                self.tell_cluster_queues();
+            }
+            Kind::Flavor => {
+                if let Some(known) = self.flavors.remove(uid) {
+                    self.tell_gone(kind, &known.meta);
+                }
+            }
+            Kind::ClusterQueue => {
+                if let Some(known) = self.cluster_queues.remove(uid) {
+                    self.tell_gone(kind, &known.meta);
+                }
+            }
+            Kind::LocalQueue => {
+                if let Some(known) = self.local_queues.remove(uid) {
+                    self.tell_gone(kind, &known.meta);
+                }
+            }
+            Kind::VolcanoQueue => {
+                if let Some(known) = self.volcano_queues.remove(uid) {
+                    let target = Target::new(kind, &known.meta.namespace, &known.meta.name);
+                    self.touched_queues.insert(target);
+                    self.tell_gone(kind, &known.meta);
+                }
+            }
+            Kind::GangPlan => {
+                if let Some(known) = self.plans.remove(uid) {
+                    self.events.push(Event::PlanGone(known.meta.name.clone()));
+                    self.dirty.insert(Root::Plan(known.meta.name));
+                }
+            }
+            Kind::PodGroup => {
+                if let Some(known) = self.groups.remove(uid) {
+                    self.touch_group(known.meta.place());
+                }
+            }
+            Kind::Job => {
+                if let Some(known) = self.jobs.remove(uid) {
+                    let place = (known.meta.namespace.clone(), root::workload_name(&known.facts));
+                    self.standing.remove(&place);
+                    self.forget_feeder(&known.facts);
+                    self.touch_job(&known.facts);
+                    self.tell_members(uid);
+                }
+            }
+            Kind::Workload => {
+                if let Some(known) = self.workloads.remove(uid) {
+                    self.forget_owned(&known.facts);
+                    self.touch_workload(&known.facts.facts);
+                }
+            }
+            Kind::Pod => {
+                if let Some(known) = self.pods.remove(uid) {
+                    self.pod_gone(&known.facts);
+                }
+            }
+            plain => {
+                if let Some(known) = self.plain.entry(plain).or_default().remove(uid) {
+                    self.tell_gone(plain, &known.meta);
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_gone(&mut self, kind: Kind, meta: &Meta) {
+        let (namespace, name) = (meta.namespace.clone(), meta.name.clone());
+        match kind {
+            Kind::Namespace => self.events.push(Event::NamespaceGone(name)),
+            Kind::Topology => self.events.push(Event::TopologyGone(name)),
+            Kind::Flavor => self.events.push(Event::FlavorGone(name)),
+            Kind::Cohort => self.events.push(Event::CohortGone(name)),
+            Kind::ClusterQueue => self.events.push(Event::ClusterQueueGone(name)),
+            Kind::LocalQueue => self.events.push(Event::LocalQueueGone { namespace, name }),
+            Kind::VolcanoQueue => self.events.push(Event::VolcanoQueueGone(name)),
+            Kind::Node => self.events.push(Event::NodeGone(name)),
+            Kind::LimitRange => {
+                self.change_defaults(Some(&namespace), |all| all.remove_limit_range(&namespace, &name));
+            }
+            Kind::RuntimeClass => self.change_defaults(None, |all| all.remove_runtime_class(&name)),
+            Kind::PriorityClass => self.change_defaults(None, |all| all.remove_priority_class(&name)),
+            Kind::WorkloadPriorityClass => {
+                self.change_defaults(None, |all| all.remove_workload_priority_class(&name));
+            }
+            _ => {}
+        }
+    }
+}
