@@ -264,3 +264,6 @@ fn share(amount: Amount, paid: u32, all: u32) -> Amount {
     }
     amount / Amount::from(all) * Amount::from(paid)
 }
+
+#[cfg(test)]
+mod tests;

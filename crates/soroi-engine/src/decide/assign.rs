@@ -159,10 +159,7 @@ fn wants_labels(shape: &Shape, labels: &Labels, keys: &BTreeSet<Name>) -> bool {
     };
     match &shape.node_affinity {
         None => true,
-        Some(terms) => {
-            let terms: Vec<_> = terms.iter().map(about).collect();
-            terms.iter().any(Vec::is_empty) || terms.iter().any(|term| selects(term, labels))
-        }
+        Some(terms) => terms.iter().map(about).any(|term| selects(&term, labels)),
     }
 }
 
@@ -216,3 +213,6 @@ fn room(
     }
     if short.is_empty() { Room::Fits { borrow } } else { Room::Short(short) }
 }
+
+#[cfg(test)]
+mod tests;

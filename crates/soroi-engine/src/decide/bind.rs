@@ -173,3 +173,6 @@ fn differs(set: &SeatSet, expected: &Arc<Shape>, pod: &Pod) -> Option<Arc<Shape>
     real.tolerations.retain(|it| !set.tolerations.contains(it) || expected.tolerations.contains(it));
     (real != **expected).then(|| Arc::new(real))
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,9 +17,9 @@ use crate::reason::Reason;
 const RENEW_AFTER: Millis = 5_000;
 /// How many wants get new numbers at a time, the first in the order of their gangs: an upper bound
 /// for what this adds to a decision, some ten microseconds each.
-const RENEWED_MAX: usize = 16;
+const RENEWED_MAX: usize = 8;
 /// The others follow after this pause. What is written in the end is bounded far below this rate.
-const RENEW_PAUSE: Millis = 500;
+const RENEW_PAUSE: Millis = 250;
 
 /// Which numbers are old.
 #[derive(Clone, Debug, Default)]

@@ -219,3 +219,6 @@ pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> P
     }
     PodSetAdmission { name: set.name, count, flavors, usage, nodes: Vec::new(), topology: None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Stories: a cluster as text, what happens as text, and what the engine decides as a picture.
 
-mod board;
+pub(crate) mod board;
 mod counts;
 mod implied;
 mod life;
@@ -9,5 +9,5 @@ mod queues;
 mod random;
 mod restart;
 mod running;
-mod script;
+pub(crate) mod script;
 mod start;

@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::board::{Auto, Board};
+use super::script::{check, run};
+use crate::decision::Settings;
+use crate::reason::Reason;
 
 #[test]
 fn nothing_is_bound_before_all_members_are_there() {
@@ -384,4 +387,27 @@ fn bound_elsewhere_the_pod_counts_where_it_is() {
               train: committed, 2 running
         "#]],
     );
+}
+
+#[test]
+fn a_gang_that_never_starts_pauses_longer_each_time() {
+    let mut board = Board::with(Settings::default());
+    board.auto = Auto { members: false, ..Auto::ALL };
+    run(&mut board, "node a gpu=2\nqueue cq gpu=2\ngang train queue=cq pods=2 gpu=1");
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        run(&mut board, "wait 60s");
+        let Some(Reason::BackingOff { until }) = board.engine.reason(&"train".into()) else {
+            panic!("it pauses after its members did not come: {}", board.log)
+        };
+        pauses.push(until - board.now);
+        board.wait(until - board.now);
+    }
+    assert_eq!(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+    // Once it was whole it begins anew.
+    run(&mut board, "members train\nfail train-0\nwait 60s");
+    let Some(Reason::BackingOff { until }) = board.engine.reason(&"train".into()) else {
+        panic!("it pauses after its member was not replaced: {}", board.log)
+    };
+    assert_eq!(until - board.now, 1_000);
 }

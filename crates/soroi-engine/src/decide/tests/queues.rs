@@ -405,3 +405,85 @@ fn a_foreign_scheduler_cannot_be_served() {
         "#]],
     );
 }
+
+#[test]
+fn each_door_counts_its_own_gangs() {
+    check(
+        "
+        node n gpu=8
+        queue cq gpu=4
+        door left queue=cq
+        door right queue=cq
+        doors
+        gang one queue=left pods=3 gpu=1
+        gang two queue=right pods=2 gpu=1
+        gang three queue=right pods=1 gpu=1
+        doors
+        usage
+        off one
+        doors
+        door right queue=cq hold
+        gang four queue=right pods=1 gpu=1
+        doors
+        queue cq gpu=4 hold
+        doors
+        queuegone cq
+        doors
+        doorgone left
+        doors
+        ",
+        expect![[r#"
+            node n gpu=8
+            queue cq gpu=4
+            door left queue=cq
+            door right queue=cq
+            doors
+              cq: 0 pending, 0 reserving, 0 admitted; gpu@default 0
+              left: 0 pending, 0 reserving, 0 admitted; gpu@default 0
+              right: 0 pending, 0 reserving, 0 admitted; gpu@default 0
+            gang one queue=left pods=3 gpu=1
+              admit one; mainx3 [default] n*3
+              bind one-0 to n
+              bind one-1 to n
+              bind one-2 to n
+              settled one
+            gang two queue=right pods=2 gpu=1
+              pending two: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 1 more needed
+            gang three queue=right pods=1 gpu=1
+              admit three; mainx1 [default] n*1
+              bind three-0 to n
+              settled three
+            doors
+              left: 0 pending, 1 reserving, 1 admitted; gpu@default 3
+              right: 1 pending, 1 reserving, 1 admitted; gpu@default 1
+            usage
+              cq: 1 pending, 2 reserving, 2 admitted; gpu@default 4
+            off one
+              undo one after its start: Off(Deactivated)
+              admit two; mainx2 [default] n*2
+              pending one: The workload is deactivated
+              bind two-0 to n
+              bind two-1 to n
+              settled two
+            doors
+              left: 0 pending, 0 reserving, 0 admitted; gpu@default 0
+              right: 0 pending, 2 reserving, 2 admitted; gpu@default 3
+            door right queue=cq hold
+            gang four queue=right pods=1 gpu=1
+              pending four: LocalQueue right is inactive
+            doors
+              right: 1 pending, 2 reserving, 2 admitted; gpu@default 3 inactive: Stopped
+            queue cq gpu=4 hold
+            doors
+              cq: 0 pending, 0 reserving, 0 admitted; gpu@default 0 inactive: ClusterQueueInactive
+              left: 0 pending, 0 reserving, 0 admitted; gpu@default 0 inactive: ClusterQueueInactive
+            queuegone cq
+            doors
+              cq: 0 pending, 0 reserving, 0 admitted; inactive: ClusterQueueMissing
+              left: 0 pending, 0 reserving, 0 admitted; inactive: ClusterQueueMissing
+              right: 1 pending, 2 reserving, 2 admitted; inactive: Stopped
+            doorgone left
+            doors
+        "#]],
+    );
+}

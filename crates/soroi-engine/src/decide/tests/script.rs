@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::board::{Auto, Board};
+use crate::decision::FlavorUsage;
 use crate::event::*;
-use crate::reason::{NotYet, Off};
+use crate::reason::{NotYet, Off, QueueInactive};
 
 /// Plays a story and returns what was decided after each line.
 pub(crate) fn play(story: &str) -> String {
@@ -247,6 +248,7 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
             board.log.push_str(&picture);
         }
         "usage" => usage(board),
+        "doors" => doors(board),
         _ => panic!("what is {verb}?"),
     }
 }
@@ -429,23 +431,40 @@ fn pod(board: &mut Board, words: &Words<'_>) {
     });
 }
 
+/// What the ClusterQueues that changed show.
 fn usage(board: &mut Board) {
     for status in board.engine.changed_cluster_queues() {
-        let _ = write!(
-            board.log,
-            "  {}: {} pending, {} reserving, {} admitted;",
-            status.name, status.pending, status.reserving, status.admitted
-        );
-        for usage in &status.usage {
-            let name = usage.resource.rsplit('/').next().unwrap_or_default();
-            let _ = write!(board.log, " {name}@{} {}", usage.flavor, usage.total);
-            if usage.borrowed != 0 {
-                let _ = write!(board.log, " ({} borrowed)", usage.borrowed);
-            }
+        let counts = [status.pending, status.reserving, status.admitted];
+        account(board, &status.name, counts, &status.usage, status.inactive.as_ref());
+    }
+}
+
+/// What the LocalQueues that changed show.
+fn doors(board: &mut Board) {
+    for status in board.engine.changed_local_queues() {
+        let counts = [status.pending, status.reserving, status.admitted];
+        account(board, &status.name, counts, &status.usage, status.inactive.as_ref());
+    }
+}
+
+fn account(
+    board: &mut Board,
+    name: &Name,
+    [pending, reserving, admitted]: [u32; 3],
+    usage: &[FlavorUsage],
+    inactive: Option<&QueueInactive>,
+) {
+    let log = &mut board.log;
+    let _ = write!(log, "  {name}: {pending} pending, {reserving} reserving, {admitted} admitted;");
+    for usage in usage {
+        let resource = usage.resource.rsplit('/').next().unwrap_or_default();
+        let _ = write!(log, " {resource}@{} {}", usage.flavor, usage.total);
+        if usage.borrowed != 0 {
+            let _ = write!(log, " ({} borrowed)", usage.borrowed);
         }
-        match &status.inactive {
-            Some(why) => _ = writeln!(board.log, " inactive: {why:?}"),
-            None => board.log.push('\n'),
-        }
+    }
+    match inactive {
+        Some(why) => _ = writeln!(log, " inactive: {why:?}"),
+        None => log.push('\n'),
     }
 }
