@@ -36,6 +36,8 @@ pub(crate) enum Chore {
         /// How many `example.com/gpu` each of them has
         #[arg(long, default_value_t = 2)]
         gpus: u32,
+        #[command(flatten)]
+        patience: up::Patience,
     },
     /// Ends the control plane that `up` started in this folder
     Down {
@@ -56,13 +58,22 @@ pub(crate) fn run(chore: Chore) -> anyhow::Result<()> {
             println!("{}", build::binaries()?.display());
             Ok(())
         }
-        Chore::Up { dir, nodes, gpus } => {
-            let kubeconfig = up::up(&dir.unwrap_or_else(default_dir), nodes::Wanted { nodes, gpus })?;
+        Chore::Up { dir, nodes, gpus, patience } => {
+            let wanted = nodes::Wanted { nodes, gpus };
+            let kubeconfig = up::up(&dir.unwrap_or_else(default_dir), wanted, patience)?;
             println!("{}", kubeconfig.display());
             Ok(())
         }
         Chore::Down { dir } => up::down(&dir.unwrap_or_else(default_dir)),
     }
+}
+
+/// Says what is missing to build a control plane that is not built yet.
+///
+/// # Errors
+/// No Go, or one that is too old.
+pub(crate) fn need_tools() -> anyhow::Result<()> {
+    if build::missing().is_empty() { Ok(()) } else { build::need_go() }
 }
 
 /// Builds everything that a control plane needs; the folder of Kubernetes' binaries.

@@ -21,15 +21,15 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Checks everything: house rules, format, lints, all tests, documentation
+    /// Checks everything: house rules, format, lints, all tests, documentation, and a selection of
+    /// the stories on a real control plane
     ///
-    /// Stops at the first step that fails and names it. Needs nothing but the Rust toolchain
-    /// (with rustfmt and clippy) and the crates of Cargo.lock.
+    /// Stops at the first step that fails and names it. Needs the Rust toolchain (with rustfmt and
+    /// clippy), the crates of Cargo.lock, and Go 1.26 once, to build the control plane.
     Test {
-        /// Play the stories on a real control plane instead: needs Go 1.26 once, to build it
-        #[arg(long)]
-        real: bool,
-        /// With --real: only stories whose name contains this
+        #[command(flatten)]
+        extent: test::Extent,
+        /// With --real: only stories whose name contains this, also those outside the selection
         #[arg(requires = "real")]
         story: Option<String>,
     },
@@ -42,8 +42,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Args::parse().chore {
-        Chore::Test { real: false, .. } => test::run(),
-        Chore::Test { real: true, story } => test::real(story.as_deref()),
+        Chore::Test { extent, story } => test::run(extent, story.as_deref()),
         Chore::Kubernetes(chore) => kubernetes::run(chore),
         Chore::Tidy => house::check(),
     };

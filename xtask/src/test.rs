@@ -14,11 +14,41 @@ const STEPS: &[(&str, &[&str])] = &[
     ("documentation", &["doc", "--workspace", "--no-deps", "--locked"]),
 ];
 
-/// Runs all steps.
+/// How much is run.
+#[derive(Clone, Copy, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct Extent {
+    /// All but what needs a real control plane: no Go, no other processes
+    #[arg(long)]
+    embedded: bool,
+    /// Only what needs a real control plane
+    #[arg(long)]
+    real: bool,
+    /// All, with every story on the real control plane, the slow ones too
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs what `extent` says.
 ///
 /// # Errors
 /// The first step that fails, or a tool that is missing.
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run(extent: Extent, story: Option<&str>) -> anyhow::Result<()> {
+    if !extent.embedded {
+        // Better known now than after everything else.
+        kubernetes::need_tools()?;
+    }
+    if !extent.real {
+        steps()?;
+    }
+    if !extent.embedded {
+        real(extent.all, story)?;
+    }
+    println!("==> all good");
+    Ok(())
+}
+
+fn steps() -> anyhow::Result<()> {
     need_component("rustfmt", "fmt")?;
     need_component("clippy", "clippy")?;
     println!("==> house rules: cargo xtask tidy");
@@ -34,34 +64,39 @@ pub(crate) fn run() -> anyhow::Result<()> {
             bail!("the step `{name}` failed; repeat it with: cargo {}", arguments.join(" "));
         }
     }
-    println!("==> all good");
     Ok(())
 }
 
-/// Stories that run side by side: more would only take each other's time on two cores.
-const REAL_THREADS: &str = "2";
+/// Tests that are told by kubectl and run side by side: more would only take each other's time on
+/// two cores.
+const TOLD_THREADS: &str = "2";
 
-/// Plays the stories on a real control plane.
-///
-/// # Errors
-/// What does not build, or the stories that failed.
-pub(crate) fn real(story: Option<&str>) -> anyhow::Result<()> {
+/// Plays stories on a real control plane: those that only a real one can tell, and those of
+/// `scenarios/`.
+fn real(all: bool, story: Option<&str>) -> anyhow::Result<()> {
     let binaries = kubernetes::prepare()?;
-    let mut arguments = vec!["test", "--package", "soroi", "--test", "real", "--locked", "--", "--ignored"];
-    arguments.extend(["--test-threads", REAL_THREADS]);
-    arguments.extend(story);
-    println!("==> stories on a real control plane: cargo {}", arguments.join(" "));
-    let status = Command::new(env!("CARGO"))
-        .args(&arguments)
-        .env("SOROI_XTASK", std::env::current_exe()?)
-        .env("SOROI_KUBERNETES_BIN", binaries)
-        .current_dir(house::root())
-        .status()
-        .context("cannot start cargo")?;
-    if !status.success() {
-        bail!("a story failed; play it alone with: cargo xtask test --real NAME");
+    let told: &[&str] = &["--ignored", "--test-threads", TOLD_THREADS];
+    let pages: &[&str] = if all { &["--all"] } else { &[] };
+    let mut failed = Vec::new();
+    for (target, flags) in [("real", told), ("stories", pages)] {
+        let mut arguments = vec!["test", "--package", "soroi", "--test", target, "--locked", "--"];
+        arguments.extend(flags);
+        arguments.extend(story);
+        println!("==> on a real control plane: cargo {}", arguments.join(" "));
+        let status = Command::new(env!("CARGO"))
+            .args(&arguments)
+            .env("SOROI_XTASK", std::env::current_exe()?)
+            .env("SOROI_KUBERNETES_BIN", &binaries)
+            .current_dir(house::root())
+            .status()
+            .context("cannot start cargo")?;
+        if !status.success() {
+            failed.push(target);
+        }
     }
-    println!("==> all good");
+    if !failed.is_empty() {
+        bail!("stories failed; play one alone with: cargo xtask test --real NAME");
+    }
     Ok(())
 }
 

@@ -8,11 +8,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use soroi_clock::Clock;
+use soroi_cluster::Options;
 use tracing_subscriber::EnvFilter;
 
 /// Plays the kubelet of every node of a cluster, for tests.
@@ -22,6 +24,9 @@ struct Args {
     /// How to reach the cluster, and as whom
     #[arg(long)]
     kubeconfig: PathBuf,
+    /// How often a node's lease is renewed, in seconds
+    #[arg(long, default_value_t = 20)]
+    heartbeat_secs: u64,
 }
 
 #[tokio::main]
@@ -49,6 +54,8 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("{} names no usable cluster", args.kubeconfig.display()))?;
     let client = kube::Client::try_from(config).context("cannot set up a client")?;
-    soroi_cluster::run(client, Clock::real(), soroi_cluster::Options::kubelets_only()).await;
+    let heartbeat = Duration::from_secs(args.heartbeat_secs);
+    let options = Options { heartbeat, ..Options::kubelets_only() };
+    soroi_cluster::run(client, Clock::real(), options).await;
     anyhow::bail!("the kubelets ended by themselves")
 }

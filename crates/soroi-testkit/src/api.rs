@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kind::{self, Kind};
 use crate::scenario::Ref;
+use crate::world::is_true;
 
 /// What the API said no to, or why it could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +137,31 @@ impl Hands {
             "metadata": {"name": pod.name, "namespace": pod.namespace},
         });
         self.send(Method::POST, &format!("{}/eviction", path(pod)), JSON, &eviction).await.map(drop)
+    }
+
+    /// Whether pods can be created in a namespace as far as its `default` ServiceAccount goes.
+    ///
+    /// # Errors
+    /// What the API refused.
+    pub async fn has_account(&self, namespace: &str) -> Result<bool, ApiError> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        match self.send(Method::GET, &path, JSON, &Value::Null).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is(404, "NotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a node is ready, and has lost the taint that every new node gets.
+    ///
+    /// # Errors
+    /// What the API refused.
+    pub async fn takes_pods(&self, node: &str) -> Result<bool, ApiError> {
+        let target = Ref { kind: kind::NODE, namespace: String::new(), name: node.to_owned() };
+        let node = self.get(&target).await?;
+        let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        let new = taints.any(|taint| taint["key"] == "node.kubernetes.io/not-ready");
+        Ok(is_true(&node, "Ready") && !new)
     }
 
     /// Reads an object.

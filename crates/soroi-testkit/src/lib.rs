@@ -7,6 +7,7 @@
 //! Nothing here reads the product's memory: what a user cannot see does not count.
 
 pub mod api;
+pub mod book;
 pub mod diff;
 pub mod kind;
 pub mod look;

@@ -18,7 +18,7 @@ use crate::api::{ApiError, Hands};
 use crate::kind::{self, KINDS};
 use crate::rule::{self, Limits};
 use crate::scenario::{Action, Look, Pods, Ref, Scenario, Step};
-use crate::stage::Stage;
+use crate::stage::{Pace, Stage};
 use crate::wire::Trouble;
 use crate::world::{World, has_ended};
 use crate::{diff, look};
@@ -29,8 +29,8 @@ const TICK: Duration = Duration::from_millis(100);
 const HOLD: Duration = Duration::from_millis(1_500);
 /// How long the cluster may take to come to rest at the end, beyond the story's own patience.
 const REST: Duration = Duration::from_secs(30);
-/// How long everything may take to go when all is deleted: undo, graceful exits, dead pods.
-const SWEEP: Duration = Duration::from_secs(400);
+/// How long a step waits for a new namespace or node to take pods.
+const USABLE_MAX: Duration = Duration::from_secs(10);
 
 /// How a run differs from the plain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +103,19 @@ pub async fn play(
         watches.spawn(follow(world.clone(), stage.client(), clock.clone(), *kind, limits));
     }
     let hands = Hands::new(stage.client());
-    let mut player =
-        Player { scenario, stage, limits, mode, clock, world, hands, outcome: Outcome::default() };
+    let pace = stage.pace();
+    let mut player = Player {
+        scenario,
+        stage,
+        pace,
+        limits,
+        mode,
+        clock,
+        world,
+        hands,
+        owed: Duration::ZERO,
+        outcome: Outcome::default(),
+    };
     let played = player.story().await;
     player.outcome.writes = player.stage.writes();
     player.outcome.requests = player.stage.log();
@@ -142,11 +153,14 @@ type Wrong = (Option<usize>, String);
 struct Player<'a> {
     scenario: &'a Scenario,
     stage: &'a mut dyn Stage,
+    pace: Pace,
     limits: Limits,
     mode: Mode,
     clock: Clock,
     world: Arc<Mutex<World>>,
     hands: Hands,
+    /// What was cut off the waits since the last look: the next one may take so much longer.
+    owed: Duration,
     outcome: Outcome,
 }
 
@@ -196,7 +210,10 @@ impl Player<'_> {
         match action {
             Action::Apply(manifests) => {
                 for manifest in manifests {
-                    self.hands.apply(manifest).await?;
+                    self.hands.apply(&self.pace.manifest(manifest)).await?;
+                }
+                for manifest in manifests {
+                    self.usable(manifest).await?;
                 }
             }
             Action::Delete(targets) => {
@@ -303,7 +320,26 @@ impl Player<'_> {
         self.hands.patch(&target, None, &json!({"spec": {"taints": taints}})).await
     }
 
-    async fn wait(&mut self, span: Duration) {
+    /// Waits until a new namespace and a new node take pods: controllers and a kubelet see to that.
+    async fn usable(&self, manifest: &Value) -> Result<(), ApiError> {
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+        let until = self.clock.now() + USABLE_MAX;
+        loop {
+            let usable = match manifest["kind"].as_str() {
+                Some("Namespace") => self.hands.has_account(name).await?,
+                Some("Node") => self.hands.takes_pods(name).await?,
+                _ => true,
+            };
+            if usable || self.clock.now() >= until {
+                return Ok(());
+            }
+            self.clock.sleep(TICK).await;
+        }
+    }
+
+    async fn wait(&mut self, told: Duration) {
+        let span = self.pace.wait(told);
+        self.owed += told.saturating_sub(span);
         let until = self.clock.now() + span;
         while self.clock.now() < until {
             let left = Duration::try_from(until.duration_since(self.clock.now())).unwrap_or(Duration::ZERO);
@@ -314,7 +350,8 @@ impl Player<'_> {
 
     /// Repeats the looks until all show what must be seen, and stay so.
     async fn looks(&mut self, group: &[&Step]) -> Result<(), String> {
-        let until = self.clock.now() + self.scenario.settings.within + self.limits.patience;
+        let most = self.scenario.settings.within + self.limits.patience + self.pace.patience;
+        let until = self.clock.now() + most + std::mem::take(&mut self.owed);
         let mut held_since = None;
         loop {
             self.clock.sleep(TICK).await;
@@ -383,7 +420,7 @@ impl Player<'_> {
     /// Waits until nothing is under way and every invariant holds.
     async fn rest(&mut self) -> Result<(), String> {
         let limits = self.limits;
-        self.until(REST + limits.patience, |world| rule::at_rest(world, &limits)).await
+        self.until(REST + limits.patience + self.pace.patience, |world| rule::at_rest(world, &limits)).await
     }
 
     /// Deletes every Job, PodGroup and pod of the story, and waits until nothing is left of them.
@@ -403,7 +440,7 @@ impl Player<'_> {
             }
         }
         self.release_all().await?;
-        self.until(SWEEP + self.limits.patience, rule::leftovers).await
+        self.until(self.pace.sweep + self.limits.patience, rule::leftovers).await
     }
 
     /// Takes the story's own finalizers away, wherever they still are.

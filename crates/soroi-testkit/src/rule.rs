@@ -13,7 +13,7 @@ use soroi_quantity::{Quantity, base_units, display};
 
 use crate::kind::{self, Kind};
 use crate::scenario::{Clause, Compare, Condition, GangRef, Measure, Placement};
-use crate::world::{Amounts, GangView, Key, State, World, amounts, is_true, pod_requests};
+use crate::world::{Amounts, GangView, Key, State, World, amounts, gangs_of_pod, is_true, pod_requests};
 
 /// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
 const GATHER_MAX: Duration = Duration::from_secs(15);
@@ -57,7 +57,8 @@ fn violate(world: &mut World, violation: String) {
     }
 }
 
-/// Invariants 3 and 6: a pod is bound once, and no bind overfills a node.
+/// Invariants 3 and 6: a pod is bound once, and no bind overfills a node. What somebody else puts
+/// onto a node that others are just leaving is not the product's doing.
 fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
     let Some(pod) = world.get(kind::POD, &key.1, &key.2) else { return };
     let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) else { return };
@@ -70,7 +71,8 @@ fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
         }
         None => {}
     }
-    let over = overfull(world, &node, now, limits);
+    let ours = !is_foreign(pod) || !gangs_of_pod(pod).is_empty();
+    let over = if ours { overfull(world, &node, now, limits) } else { None };
     world.bound_to.insert(uid, node.clone());
     if let Some(what) = over {
         violate(world, format!("the bind of pod {} overfills node {node}: {what}", key.2));
@@ -83,8 +85,7 @@ fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Optio
     let mut used = Amounts::new();
     let here = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"] == node);
     for pod in here.filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))) {
-        let foreign = pod["spec"]["schedulerName"] == "default-scheduler";
-        if foreign && limits.stale && age(pod, now) < CROSSING_MAX {
+        if is_foreign(pod) && limits.stale && age(pod, now) < CROSSING_MAX {
             return None;
         }
         for (resource, amount) in pod_requests(pod) {
@@ -97,6 +98,10 @@ fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Optio
         let room = room.get(resource).copied().unwrap_or(0);
         format!("{resource} {} of {}", display(resource, *used), display(resource, room))
     })
+}
+
+fn is_foreign(pod: &Value) -> bool {
+    pod["spec"]["schedulerName"] == "default-scheduler"
 }
 
 fn age(object: &Value, now: Timestamp) -> SignedDuration {

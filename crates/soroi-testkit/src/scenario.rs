@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
+pub(crate) use words::span;
 pub use words::{DEFAULT_NAMESPACE, OWN_PREFIX};
 
 /// A placement policy, as scenarios and configurations spell it.
@@ -93,6 +94,8 @@ pub struct Settings {
     pub patience: Duration,
     /// Kinds of runs that make no sense here, each with the reason.
     pub skip: BTreeMap<String, String>,
+    /// Why a run on a real cluster takes more than a minute; `None`: it does not.
+    pub slow: Option<String>,
 }
 
 impl Default for Settings {
@@ -103,6 +106,7 @@ impl Default for Settings {
             recovery: Duration::from_secs(65),
             patience: Duration::from_secs(90),
             skip: BTreeMap::new(),
+            slow: None,
         }
     }
 }

@@ -11,14 +11,58 @@ use soroi_apiserver::{
     Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, ApiService, Operation,
 };
 use soroi_clock::Clock;
+use soroi_cluster::annotation::RUN_FOR;
 use soroi_control::config::Config;
 use soroi_embedded::{Embedded, Options};
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 use tokio::task::JoinSet;
 
-use crate::scenario::{Injection, Placement};
+use crate::scenario::{self, Injection, Placement};
 use crate::wire::{Trouble, Wire};
+
+/// How long what a story tells of takes where it is played. Simulated time costs nothing; real time
+/// is what a test waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    wait_part: u32,
+    run_part: u32,
+    /// Extra time for what must be seen: machines that compute, processes that start.
+    pub patience: Duration,
+    /// How long everything may take to go when all is deleted: undo, graceful exits, dead pods.
+    pub sweep: Duration,
+}
+
+impl Pace {
+    /// As long as the story says.
+    pub const TOLD: Self =
+        Self { wait_part: 1, run_part: 1, patience: Duration::ZERO, sweep: Duration::from_secs(400) };
+    /// On a real cluster a wait lasts a tenth, and what must be seen after it may take the rest of
+    /// it longer; pods run for a third, enough to be seen running.
+    pub const REAL: Self = Self {
+        wait_part: 10,
+        run_part: 3,
+        patience: Duration::from_secs(20),
+        sweep: Duration::from_secs(60),
+    };
+
+    /// How long a wait lasts. A second or less is about the order of things and stays.
+    pub fn wait(&self, told: Duration) -> Duration {
+        told.min(Duration::from_secs(1)).max(told / self.wait_part)
+    }
+
+    /// The manifest with the pods' running time as it is here.
+    pub fn manifest(&self, manifest: &Value) -> Value {
+        let mut paced = manifest.clone();
+        for at in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
+            let Some(time) = paced.pointer_mut(at).and_then(|found| found.get_mut(RUN_FOR)) else { continue };
+            if let Some(told) = time.as_str().and_then(scenario::span) {
+                *time = format!("{}ms", (told / self.run_part).as_millis()).into();
+            }
+        }
+        paced
+    }
+}
 
 /// How long a crashed process takes to come back.
 const RESTART: Duration = Duration::from_secs(1);
@@ -27,6 +71,8 @@ const RESTART: Duration = Duration::from_secs(1);
 pub trait Stage {
     /// The time of this place.
     fn clock(&self) -> Clock;
+    /// How fast a story goes here.
+    fn pace(&self) -> Pace;
     /// A client without faults, with all rights.
     fn client(&self) -> kube::Client;
     /// Starts the product, unless it runs.
@@ -79,6 +125,10 @@ impl EmbeddedStage {
 impl Stage for EmbeddedStage {
     fn clock(&self) -> Clock {
         self.clock.clone()
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::TOLD
     }
 
     fn client(&self) -> kube::Client {
@@ -179,4 +229,34 @@ fn wants(injection: &Injection, pod: &Value) -> bool {
     let there = pod["spec"]["containers"].as_array().is_some_and(|containers| containers.iter().any(has));
     let labels = &pod["metadata"]["labels"];
     !there && injection.labels.iter().all(|(key, value)| labels[key] == value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn real_time_is_waited_for_in_part() {
+        let waits = ["500ms", "1s", "2s", "10s", "40s", "300s"].map(|told| {
+            let real = Pace::REAL.wait(scenario::span(told).unwrap());
+            format!("{told} {real:?}")
+        });
+        expect!["500ms 500ms, 1s 1s, 2s 1s, 10s 1s, 40s 4s, 300s 30s"].assert_eq(&waits.join(", "));
+    }
+
+    #[test]
+    fn pods_run_for_a_third_in_real_time() {
+        let pod = json!({"metadata": {"annotations": {RUN_FOR: "30s", "other": "30s"}}});
+        let job = json!({"spec": {"template": pod}});
+        assert_eq!(
+            Pace::REAL.manifest(&pod)["metadata"]["annotations"],
+            json!({RUN_FOR: "10000ms", "other": "30s"})
+        );
+        let template = &Pace::REAL.manifest(&job)["spec"]["template"];
+        assert_eq!(template["metadata"]["annotations"][RUN_FOR], "10000ms");
+        assert_eq!(Pace::TOLD.wait(Duration::from_secs(300)), Duration::from_secs(300));
+    }
 }

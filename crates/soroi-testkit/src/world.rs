@@ -16,6 +16,7 @@ use soroi_watch::Change;
 use crate::kind::{self, Kind};
 use crate::scenario::{Condition, GangRef};
 
+pub(crate) use gang::gangs_of_pod;
 pub use gang::{GangView, State, has_ended};
 pub use need::{Amounts, amounts, pod_requests};
 

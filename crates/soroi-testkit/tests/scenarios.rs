@@ -16,14 +16,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use soroi_testkit::book::{Case, cases};
 use soroi_testkit::play::Failure;
 use soroi_testkit::run::{Kind, crash_points, run};
-use soroi_testkit::scenario::{Placement, Scenario};
+use soroi_testkit::scenario::Scenario;
 
 /// Seeds that every story is played from.
 const SEEDS: u64 = 3;
@@ -31,15 +31,6 @@ const SEEDS: u64 = 3;
 const CRASHES: u64 = 24;
 /// Runs do nothing but compute.
 const THREADS_MAX: usize = 8;
-
-/// A story under one policy.
-struct Case {
-    path: PathBuf,
-    scenario: Scenario,
-    placement: Placement,
-    /// The one run that was asked for; `None`: all.
-    only: Option<Kind>,
-}
 
 fn main() -> ExitCode {
     let filters: Vec<String> =
@@ -66,54 +57,6 @@ fn main() -> ExitCode {
     let secs = started.elapsed().as_secs_f64();
     println!("\n{count} stories, {runs} runs, {} failed, {secs:.1} s", failures.len());
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
-}
-
-fn cases(filters: &[String]) -> Result<Vec<Case>, String> {
-    let folder = folder();
-    let files = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-    paths.sort();
-    let mut cases = Vec::new();
-    for path in paths {
-        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        if path.extension().is_none_or(|extension| extension != "md") || name == "README" {
-            continue;
-        }
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let scenario =
-            Scenario::parse(&name, &text).map_err(|error| format!("scenarios/{name}.md: {error}"))?;
-        for placement in scenario.settings.placements.clone() {
-            let case = Case { path: path.clone(), scenario: scenario.clone(), placement, only: None };
-            cases.extend(chosen(case, filters));
-        }
-    }
-    Ok(cases)
-}
-
-/// The case, if a filter means it; a filter that ends with a kind of run narrows it to that run.
-fn chosen(case: Case, filters: &[String]) -> Option<Case> {
-    if filters.is_empty() {
-        return Some(case);
-    }
-    filters.iter().find_map(|filter| {
-        let (stem, kind) =
-            match filter.rsplit_once('/').and_then(|(stem, kind)| Some((stem, Kind::parse(kind)?))) {
-                Some((stem, kind)) => (stem, Some(kind)),
-                None => (filter.as_str(), None),
-            };
-        let case = Case { path: case.path.clone(), scenario: case.scenario.clone(), only: kind, ..case };
-        case.name().contains(stem).then_some(case)
-    })
-}
-
-impl Case {
-    fn name(&self) -> String {
-        format!("{}/{}", self.scenario.name, self.placement)
-    }
 }
 
 fn play_all(cases: Vec<Case>) -> (usize, Vec<String>) {
@@ -190,12 +133,9 @@ fn setting(name: &str, usual: u64) -> u64 {
 }
 
 fn told(case: &Case, kind: Kind, failure: &Failure) -> String {
-    let line = failure.line.map(|line| format!(":{line}")).unwrap_or_default();
-    let name = format!("{}/{kind}", case.name());
-    format!(
-        "FAILED {name}\nscenarios/{}.md{line}\n{failure}again: cargo test -p soroi-testkit --test scenarios -- {name}",
-        case.scenario.name
-    )
+    let run = kind.to_string();
+    let again = format!("cargo test -p soroi-testkit --test scenarios -- {}/{run}", case.name());
+    case.told(&run, failure, &again)
 }
 
 /// Writes what was seen into the page. Policies of one page are played at the same time.

@@ -22,11 +22,8 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// # Errors
 /// When Go is missing or a build fails.
 pub(super) fn binaries() -> anyhow::Result<PathBuf> {
-    let root = crate::house::root();
-    let module = root.join("kubernetes");
-    let folder = root.join("target/kubernetes/bin");
-    let pinned = modified(&module.join("go.sum"));
-    let missing: Vec<_> = PROGRAMS.iter().filter(|(_, name)| modified(&folder.join(name)) < pinned).collect();
+    let (module, folder) = (module(), folder());
+    let missing = missing();
     if missing.is_empty() {
         return Ok(folder);
     }
@@ -42,6 +39,20 @@ pub(super) fn binaries() -> anyhow::Result<PathBuf> {
         build(&module, package, &folder.join(name))?;
     }
     Ok(folder)
+}
+
+/// Programs that are not there, or older than the pins.
+pub(super) fn missing() -> Vec<&'static (&'static str, &'static str)> {
+    let (pinned, folder) = (modified(&module().join("go.sum")), folder());
+    PROGRAMS.iter().filter(|(_, name)| modified(&folder.join(name)) < pinned).collect()
+}
+
+fn module() -> PathBuf {
+    crate::house::root().join("kubernetes")
+}
+
+fn folder() -> PathBuf {
+    crate::house::root().join("target/kubernetes/bin")
 }
 
 fn build(module: &Path, package: &str, target: &Path) -> anyhow::Result<()> {
@@ -70,7 +81,9 @@ fn modified(path: &Path) -> std::time::SystemTime {
     std::fs::metadata(path).and_then(|data| data.modified()).unwrap_or(std::time::UNIX_EPOCH)
 }
 
-fn need_go() -> anyhow::Result<()> {
+/// # Errors
+/// No Go, or one that is too old.
+pub(super) fn need_go() -> anyhow::Result<()> {
     let output = Command::new("go").arg("version").output();
     let Ok(output) = output else {
         bail!("Go is missing: install Go 1.26 or newer (https://go.dev/dl), then run this again");

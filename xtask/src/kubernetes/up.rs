@@ -26,11 +26,32 @@ const READY_SECS_MAX: u64 = 60;
 /// How long a process may take to end before it is killed.
 const END_SECS_MAX: u64 = 10;
 
+/// How soon a silent node and its pods are given up. The defaults are Kubernetes' own.
+#[derive(Clone, Copy, clap::Args)]
+pub(crate) struct Patience {
+    /// How often a node's lease is renewed, in seconds
+    #[arg(long, default_value_t = 20)]
+    heartbeat_secs: u32,
+    /// How long a node may be silent before it is not ready, in seconds
+    #[arg(long, default_value_t = 50)]
+    node_grace_secs: u32,
+    /// How long pods that do not say otherwise stay on such a node, in seconds
+    #[arg(long, default_value_t = 300)]
+    toleration_secs: u32,
+}
+
+impl Patience {
+    /// How often nodes are looked at: kube-controller-manager's 5 s for its 50 s of grace.
+    fn look_secs(&self) -> u32 {
+        self.node_grace_secs.div_ceil(10)
+    }
+}
+
 /// Starts it in `dir` with the wanted nodes, all of them Ready, and returns the kubeconfig's path.
 ///
 /// # Errors
 /// When the folder is in use, or a part does not come up.
-pub(crate) fn up(dir: &Path, wanted: Wanted) -> anyhow::Result<PathBuf> {
+pub(crate) fn up(dir: &Path, wanted: Wanted, patience: Patience) -> anyhow::Result<PathBuf> {
     let bin = build::binaries()?;
     let kubelets = kubelets::binary()?;
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -41,7 +62,7 @@ pub(crate) fn up(dir: &Path, wanted: Wanted) -> anyhow::Result<PathBuf> {
             dir.display()
         );
     }
-    let plane = Plane { bin, dir: dir.clone(), ports: free_ports()? };
+    let plane = Plane { bin, dir: dir.clone(), ports: free_ports()?, patience };
     if let Err(error) = plane.start_all(&kubelets, wanted) {
         // What its parts have written stays, to see why.
         return Err(match down(&dir) {
@@ -82,6 +103,7 @@ struct Plane {
     bin: PathBuf,
     dir: PathBuf,
     ports: Ports,
+    patience: Patience,
 }
 
 impl Plane {
@@ -91,7 +113,13 @@ impl Plane {
         self.start_apiserver()?;
         self.wait_ready()?;
         self.start_controllers()?;
-        self.start_at(kubelets, kubelets::NAME, &[("--kubeconfig", &self.path("kubeconfig"))])?;
+        let heartbeat = self.patience.heartbeat_secs.to_string();
+        let flags = [("--kubeconfig", self.path("kubeconfig")), ("--heartbeat-secs", heartbeat)];
+        self.start_at(
+            kubelets,
+            kubelets::NAME,
+            &flags.each_ref().map(|(flag, value)| (*flag, value.as_str())),
+        )?;
         nodes::create(&self.kubectl(), wanted)?;
         self.wait_nodes(wanted)
     }
@@ -174,6 +202,7 @@ impl Plane {
 
     fn start_apiserver(&self) -> anyhow::Result<()> {
         let key = self.path("service-account.key");
+        let toleration = self.patience.toleration_secs.to_string();
         self.start(
             "kube-apiserver",
             &[
@@ -189,6 +218,8 @@ impl Plane {
                 ("--token-auth-file", &self.path("tokens.csv")),
                 ("--authorization-mode", "Node,RBAC"),
                 ("--service-cluster-ip-range", "10.0.0.0/24"),
+                ("--default-not-ready-toleration-seconds", &toleration),
+                ("--default-unreachable-toleration-seconds", &toleration),
                 ("--max-requests-inflight", "3000"),
                 ("--max-mutating-requests-inflight", "1500"),
             ],
@@ -205,6 +236,8 @@ impl Plane {
                 ("--root-ca-file", &self.path("ca.crt")),
                 ("--use-service-account-credentials", "true"),
                 ("--secure-port", "0"),
+                ("--node-monitor-grace-period", &format!("{}s", self.patience.node_grace_secs)),
+                ("--node-monitor-period", &format!("{}s", self.patience.look_secs())),
                 ("--kube-api-qps", "500"),
                 ("--kube-api-burst", "1000"),
             ],

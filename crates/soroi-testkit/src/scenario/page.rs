@@ -152,6 +152,7 @@ struct RawSettings {
     recovery: Option<String>,
     patience: Option<String>,
     skip: Option<BTreeMap<String, String>>,
+    slow: Option<String>,
 }
 
 fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
@@ -171,8 +172,10 @@ fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
     settings.recovery = time(raw.recovery, settings.recovery)?;
     settings.patience = time(raw.patience, settings.patience)?;
     settings.skip = raw.skip.unwrap_or_default();
-    if let Some(kind) = settings.skip.keys().find(|kind| !["seeds", "crashes"].contains(&kind.as_str())) {
-        return Err(fault(format!("skip: `{kind}` is no kind of run (seeds, crashes)")));
+    settings.slow = raw.slow;
+    let kinds = ["seeds", "crashes", "real"];
+    if let Some(kind) = settings.skip.keys().find(|kind| !kinds.contains(&kind.as_str())) {
+        return Err(fault(format!("skip: `{kind}` is no kind of run ({})", kinds.join(", "))));
     }
     Ok(settings)
 }

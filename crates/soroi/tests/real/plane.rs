@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A control plane with the article's nodes. Ends when it is dropped; its output stays in the folder.
+/// A control plane. Ends when it is dropped; its output stays in the folder.
 pub struct Plane {
     pub dir: PathBuf,
     xtask: PathBuf,
@@ -22,8 +22,16 @@ fn from_environment(name: &str) -> PathBuf {
 }
 
 impl Plane {
-    /// Starts one. `name` is that of the story.
+    /// Starts one with the article's nodes. `name` is that of the story.
     pub fn up(name: &str) -> Self {
+        let plane = Self::bare(name, &[]);
+        plane.apply(include_str!("nodes.yaml"));
+        plane.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=30s"]);
+        plane
+    }
+
+    /// Starts one without nodes, with flags for `up`.
+    pub fn bare(name: &str, flags: &[&str]) -> Self {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real").join(name);
         let xtask = from_environment("SOROI_XTASK");
         let kubectl = from_environment("SOROI_KUBERNETES_BIN").join("kubectl");
@@ -32,9 +40,7 @@ impl Plane {
             plane.xtask("down", &[]);
         }
         let _ = std::fs::remove_dir_all(&plane.dir);
-        plane.xtask("up", &["--nodes", "0"]);
-        plane.apply(include_str!("nodes.yaml"));
-        plane.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=30s"]);
+        plane.xtask("up", &[&["--nodes", "0"], flags].concat());
         plane
     }
 

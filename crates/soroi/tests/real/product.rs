@@ -52,7 +52,7 @@ impl Product {
             if !product.address.is_empty() && product.get("/readyz").contains("200 OK") {
                 return product;
             }
-            let ended = product.child.try_wait().unwrap();
+            let ended = product.ended();
             assert!(ended.is_none() && began.elapsed() < Duration::from_secs(60), "not ready: {said}");
             pause(50);
         }
@@ -77,6 +77,11 @@ impl Product {
     /// Whether it leads.
     pub fn leads(&self) -> bool {
         self.get("/readyz").contains("ok: leading")
+    }
+
+    /// How it ended, if it did so by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
     }
 
     /// As `kill -9`.
