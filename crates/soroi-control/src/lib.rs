@@ -15,6 +15,7 @@
 //! before every plan and bound pod was read. Dropping the future of [`run`] stops everything at
 //! once, and what it leaves behind is what a crash leaves behind.
 
+pub mod access;
 mod call;
 mod carry;
 pub mod config;

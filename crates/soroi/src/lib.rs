@@ -6,6 +6,7 @@
 mod bench;
 mod crds;
 mod demo;
+mod manifests;
 mod run;
 mod show;
 
@@ -51,6 +52,13 @@ enum Command {
     /// For `soroi crds | kubectl apply --server-side -f -`. They are made from the Rust types that
     /// Soroi itself reads and writes.
     Crds,
+    /// Print everything to install as YAML
+    ///
+    /// A namespace, the custom resource definitions, an account with exactly the rights that are
+    /// used, the settings, a Deployment of two replicas of which one leads, a PodDisruptionBudget, a
+    /// PriorityClass, and the admission policies. For `soroi manifests | kubectl apply --server-side
+    /// -f -`; the same again with a newer version is the upgrade.
+    Manifests(manifests::Args),
     /// Measure how fast Soroi decides
     #[command(subcommand)]
     Bench(bench::Command),
@@ -76,6 +84,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(&args, out),
         Command::Run(args) => run::run(&args),
         Command::Crds => crds::run(out),
+        Command::Manifests(args) => manifests::run(&args, out),
         Command::Bench(command) => bench::run(&command, out),
     }
 }

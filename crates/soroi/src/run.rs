@@ -10,13 +10,13 @@
 //!
 //! Knows how the parts are wired, started and stopped. Must never know what is decided.
 
-mod admission;
+pub(crate) mod admission;
 mod apply;
-mod config;
+pub(crate) mod config;
 mod install;
 mod lead;
 mod metrics;
-mod rivals;
+pub(crate) mod rivals;
 mod serve;
 
 use std::io::IsTerminal as _;

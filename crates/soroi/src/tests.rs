@@ -19,10 +19,11 @@ fn help_teaches_the_commands() {
         Usage: soroi <COMMAND>
 
         Commands:
-          demo   See the problem and its solution: one cluster, one story, four placement policies
-          run    Run on a cluster: admit, place and bind gangs
-          crds   Print the custom resource definitions as YAML
-          bench  Measure how fast Soroi decides
+          demo       See the problem and its solution: one cluster, one story, four placement policies
+          run        Run on a cluster: admit, place and bind gangs
+          crds       Print the custom resource definitions as YAML
+          manifests  Print everything to install as YAML
+          bench      Measure how fast Soroi decides
 
         Options:
           -h, --help     Print help

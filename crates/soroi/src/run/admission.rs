@@ -29,7 +29,7 @@ const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const POLICIES: &str = "mutatingadmissionpolicies";
 const BINDINGS: &str = "mutatingadmissionpolicybindings";
 /// Says whose the policies are.
-const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
+pub(crate) const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
 /// How soon a failed proof is tried again: the API server takes about a second to put a new policy
 /// into force.
 const RETRY: Duration = Duration::from_millis(250);

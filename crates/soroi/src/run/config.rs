@@ -12,8 +12,10 @@ use serde::{Deserialize, Deserializer};
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 
-const API_VERSION: &str = "soroi.dev/v1alpha1";
-const KIND: &str = "Configuration";
+/// Of the file.
+pub(crate) const API_VERSION: &str = "soroi.dev/v1alpha1";
+/// Of the file.
+pub(crate) const KIND: &str = "Configuration";
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -230,7 +232,11 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Configuration> {
     parse(&text).with_context(|| format!("{} is no {API_VERSION} {KIND}", path.display()))
 }
 
-fn parse(text: &str) -> anyhow::Result<Configuration> {
+/// Reads the text of a file.
+///
+/// # Errors
+/// With the field that is wrong.
+pub(crate) fn parse(text: &str) -> anyhow::Result<Configuration> {
     let file: File = serde_saphyr::from_str(text)?;
     if file.api_version != API_VERSION {
         bail!("apiVersion: must be {API_VERSION}, not {:?}", file.api_version);

@@ -19,9 +19,9 @@ use tokio::sync::watch;
 use super::apply::get;
 
 /// Kueue's manager (0.18, `resourceName` of its default configuration).
-const KUEUE: &str = "c1f6bfd2.kueue.x-k8s.io";
+pub(crate) const KUEUE: &str = "c1f6bfd2.kueue.x-k8s.io";
 /// Volcano's scheduler (1.15): the lease is called as the scheduler is.
-const VOLCANO: &str = "volcano";
+pub(crate) const VOLCANO: &str = "volcano";
 /// A lease without a duration is taken for one of this length, the default of both.
 const DURATION: Duration = Duration::from_secs(15);
 /// At start: until a lease that looks old was not renewed for as long as it lasts, at most this.

@@ -11,6 +11,7 @@
     reason = "tests of real processes in real time"
 )]
 
+mod account;
 mod admission;
 mod board;
 mod hog;
