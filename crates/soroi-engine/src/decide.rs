@@ -40,9 +40,10 @@ pub(crate) use gather::occupant;
 impl Engine {
     pub(crate) fn cycle(&mut self, now: Millis) -> Vec<Decision> {
         let mut out = Vec::new();
+        let urgent = self.is_urgent();
         self.reconfigure();
         self.look_at_touched(now, &mut out);
-        self.renew_numbers(now);
+        self.renew_numbers(urgent, now);
         // Whoever is admitted takes from the others: who now waits for another reason is decided
         // again, which changes nothing but that.
         while self.wake_falsified() {
@@ -52,6 +53,11 @@ impl Engine {
         self.note_stale_numbers(now);
         self.tell(&mut out);
         out
+    }
+
+    /// Whether something was heard of a gang, or room was gained: that is answered first.
+    fn is_urgent(&mut self) -> bool {
+        self.reconfigured || !self.touched.is_empty() || self.shortages.are_behind(&mut self.cluster)
     }
 
     /// After a change of rules everybody is looked at, and no certificate stands; after one of

@@ -18,7 +18,7 @@ const RENEW_AFTER: Millis = 5_000;
 /// How many wants get new numbers at a time, the first in the order of their gangs: an upper bound
 /// for what this adds to a decision, some ten microseconds each.
 const RENEWED_MAX: usize = 8;
-/// The others follow after this pause. What is written in the end is bounded far below this rate.
+/// The others follow after this pause, in a decision that has nothing better to do. What is written in the end is bounded far below this rate.
 const RENEW_PAUSE: Millis = 250;
 
 /// Which numbers are old.
@@ -53,9 +53,11 @@ impl Engine {
         }
     }
 
-    /// Renews the numbers of reasons that are old enough.
-    pub(super) fn renew_numbers(&mut self, now: Millis) {
-        if self.stale.due.is_none_or(|due| due > now) {
+    /// Renews the numbers of reasons that are old enough. Something urgent goes first: they wait
+    /// for the next decision then, but not for ever.
+    pub(super) fn renew_numbers(&mut self, urgent: bool, now: Millis) {
+        let patience = if urgent { RENEW_AFTER } else { 0 };
+        if self.stale.due.is_none_or(|due| due.saturating_add(patience) > now) {
             return;
         }
         self.stale.nodes_moved |= self.stale.nodes_seen != self.cluster.changes_end();

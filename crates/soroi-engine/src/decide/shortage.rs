@@ -37,6 +37,11 @@ impl Shortages {
         }
     }
 
+    /// Whether nodes gained room since [`Self::ended`] was last asked.
+    pub(crate) fn are_behind(&self, cluster: &mut Cluster) -> bool {
+        self.seen != cluster.gains_end()
+    }
+
     /// Those that do not hold any more, after what nodes gained since the last call.
     pub(crate) fn ended(&mut self, cluster: &mut Cluster) -> Vec<ShortageIx> {
         let gains = cluster.gains_since(self.seen);

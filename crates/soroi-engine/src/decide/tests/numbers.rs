@@ -59,3 +59,19 @@ fn gangs_that_are_gone_meanwhile_are_passed_over() {
     let rest: Vec<String> = told(&mut board, "wait 250ms").into_iter().map(|(gang, _)| gang).collect();
     assert_eq!(rest, ["g08", "g11"]);
 }
+
+#[test]
+fn what_is_urgent_goes_first_but_not_for_ever() {
+    let mut board = Board::with(Settings::default());
+    run(&mut board, "node a gpu=40\nqueue cq gpu=1000\ngang g queue=cq pods=50 gpu=1");
+    run(&mut board, "pod one node=a gpu=1\npod two node=a gpu=1\npod three node=a gpu=1");
+    let renewed = |fit: &str| vec![("g".to_owned(), fit.to_owned())];
+    board.now += 5_000;
+    assert_eq!(told(&mut board, "gone one"), [], "somebody may start");
+    assert_eq!(told(&mut board, "wait 0s"), renewed("38"), "nobody did");
+    run(&mut board, "pod one node=a gpu=1");
+    board.now += 5_000;
+    assert_eq!(told(&mut board, "gone one"), []);
+    board.now += 5_000;
+    assert_eq!(told(&mut board, "gone two"), renewed("39"), "long enough");
+}
