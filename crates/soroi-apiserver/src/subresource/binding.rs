@@ -79,13 +79,8 @@ fn bound(pod: &Value, binding: &Value, now: &str) -> Value {
         let target = object::ensure(&mut pod, &["metadata", "annotations"]);
         target.extend(annotations.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
-    let generation = object::number(&pod, &["metadata", "generation"]).unwrap_or(1);
-    let scheduled = json!({
-        "type": "PodScheduled",
-        "status": "True",
-        "observedGeneration": generation,
-        "lastTransitionTime": now,
-    });
+    // Without `observedGeneration`, as Kubernetes 1.36 has it (`BindingREST.setPodNodeAndMetadata`).
+    let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
     let status = object::ensure(&mut pod, &["status"]);
     status.remove("nominatedNodeName");
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));

@@ -272,7 +272,7 @@ fn binding_has_preconditions() {
             POST pods/a/binding {metadata: {name: a, resourceVersion: '8', annotations: {epoch: '4'}}, target: {kind: Node, name: n1}}
                 201 Success
             GET pods/a | .spec.nodeName .metadata.annotations .status.conditions .metadata.generation
-                200 Pod a "n1" {"epoch":"4"} [{"lastTransitionTime":"2026-01-01T00:00:00Z","observedGeneration":1,"status":"True","type":"PodScheduled"}] 1
+                200 Pod a "n1" {"epoch":"4"} [{"lastTransitionTime":"2026-01-01T00:00:00Z","status":"True","type":"PodScheduled"}] 1
             POST pods/a/binding {metadata: {name: a}, target: {name: m}}
                 409 Conflict Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1"
             POST pods {metadata: {name: g}, spec: {schedulingGates: [{name: g}], containers: [{name: c, image: i}]}}

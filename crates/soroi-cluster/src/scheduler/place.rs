@@ -68,16 +68,18 @@ pub(crate) fn place<'a>(
 ) -> Result<String, String> {
     let unused = Usage::default();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let mut hopeless = 0;
     let mut feasible = Vec::new();
     let mut all = 0;
     for node in nodes {
         all += 1;
         let used = usage.get(node.name()).unwrap_or(&unused);
-        let failed = filter(pod, node, used);
-        if failed.is_empty() {
+        let Err(unfit) = filter(pod, node, used) else {
             feasible.push((node, used));
-        }
-        for reason in failed {
+            continue;
+        };
+        hopeless += usize::from(unfit.hopeless);
+        for reason in unfit.reasons {
             *reasons.entry(reason).or_default() += 1;
         }
     }
@@ -85,16 +87,40 @@ pub(crate) fn place<'a>(
         return Err("no nodes available to schedule pods".into());
     }
     if feasible.is_empty() {
-        let mut parts: Vec<String> =
-            reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        parts.sort();
-        return Err(format!("0/{all} nodes are available: {}.", parts.join(", ")));
+        // Two more plugins look for a way out and say that they found none: DynamicResources, which
+        // has no claims here, and DefaultPreemption, which has nobody of lower priority here.
+        let preemption = BTreeMap::from([
+            ("Preemption is not helpful for scheduling".to_owned(), hopeless),
+            ("No preemption victims found for incoming pod".to_owned(), all - hopeless),
+        ]);
+        return Err(format!(
+            "{} no new claims to deallocate, preemption: {}",
+            none_of(all, &reasons),
+            none_of(all, &preemption)
+        ));
     }
     Ok(best(pod, &feasible))
 }
 
-/// Why the node does not suit the pod: what the first filter that fails has to say.
-fn filter(pod: &Pod, node: &Node, used: &Usage) -> Vec<String> {
+/// As kube-scheduler's `FitError` says it.
+fn none_of(all: usize, reasons: &BTreeMap<String, usize>) -> String {
+    let told = reasons.iter().filter(|(_, count)| **count > 0);
+    let mut parts: Vec<String> = told.map(|(reason, count)| format!("{count} {reason}")).collect();
+    parts.sort();
+    format!("0/{all} nodes are available: {}.", parts.join(", "))
+}
+
+/// Why a node does not suit a pod.
+struct Unfit {
+    /// What the first filter that fails has to say.
+    reasons: Vec<String>,
+    /// It would not even if other pods left (`UnschedulableAndUnresolvable`).
+    hopeless: bool,
+}
+
+/// Whether the node suits the pod.
+fn filter(pod: &Pod, node: &Node, used: &Usage) -> Result<(), Unfit> {
+    let never = |reason: &str| Err(Unfit { reasons: vec![reason.into()], hopeless: true });
     let cordon = || k8s_openapi::api::core::v1::Taint {
         key: UNSCHEDULABLE.into(),
         effect: "NoSchedule".into(),
@@ -103,23 +129,29 @@ fn filter(pod: &Pod, node: &Node, used: &Usage) -> Vec<String> {
     if node.unschedulable
         && !pod.tolerations.iter().any(|toleration| constraint::tolerates(toleration, &cordon()))
     {
-        return vec!["node(s) were unschedulable".into()];
+        return never("node(s) were unschedulable");
     }
     if constraint::untolerated(pod, node, &["NoSchedule", "NoExecute"]).is_some() {
-        return vec!["node(s) had untolerated taint(s)".into()];
+        return never("node(s) had untolerated taint(s)");
     }
     if !constraint::selects(pod, node) {
-        return vec!["node(s) didn't match Pod's node affinity/selector".into()];
+        return never("node(s) didn't match Pod's node affinity/selector");
     }
     if used.ports.iter().any(|other| constraint::ports_collide(pod, other)) {
-        return vec!["node(s) didn't have free ports for the requested pod ports".into()];
+        let reason = "node(s) didn't have free ports for the requested pod ports";
+        return Err(Unfit { reasons: vec![reason.into()], hopeless: false });
     }
     let short = need::shortages(&pod.need, &used.need, &node.allocatable);
+    if short.is_empty() {
+        return Ok(());
+    }
     let reason = |short: need::Short| match short.resource.as_str() {
         need::PODS => "Too many pods".into(),
         name => format!("Insufficient {name}"),
     };
-    short.into_iter().map(reason).collect()
+    // More than the whole node has; the slot of a pod is not counted so.
+    let hopeless = short.iter().any(|short| short.resource != need::PODS && short.requested > short.capacity);
+    Err(Unfit { reasons: short.into_iter().map(reason).collect(), hopeless })
 }
 
 fn best(pod: &Pod, feasible: &[(&Node, &Usage)]) -> String {

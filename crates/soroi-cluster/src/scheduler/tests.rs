@@ -42,12 +42,12 @@ fn pods_spread_over_nodes_and_those_that_find_none_say_why() {
             c w1 Running ready
             d w2 Running ready
             e - Pending
-            "PodScheduled" "False" "Unschedulable" "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient example.com/gpu."
+            "PodScheduled" "False" "Unschedulable" "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient example.com/gpu. no new claims to deallocate, preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod."
             Normal Scheduled a: Successfully assigned default/a to w1 (x1)
             Normal Scheduled b: Successfully assigned default/b to w2 (x1)
             Normal Scheduled c: Successfully assigned default/c to w1 (x1)
             Normal Scheduled d: Successfully assigned default/d to w2 (x1)
-            Warning FailedScheduling e: 0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient example.com/gpu. (x1)
+            Warning FailedScheduling e: 0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient example.com/gpu. no new claims to deallocate, preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod. (x1)
         "#]],
     );
 }
@@ -177,8 +177,8 @@ fn selectors_affinity_taints_ports_and_slots_are_respected() {
             tolerant w2 Running ready
             web-1 w3 Running ready
             web-2 - Pending
-            Warning FailedScheduling slot-3: 0/3 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s). (x1)
-            Warning FailedScheduling web-2: 0/3 nodes are available: 1 Too many pods, 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) had untolerated taint(s). (x1)
+            Warning FailedScheduling slot-3: 0/3 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling. (x1)
+            Warning FailedScheduling web-2: 0/3 nodes are available: 1 Too many pods, 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod. (x1)
         "#]],
     );
 }
