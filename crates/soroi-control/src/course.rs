@@ -61,7 +61,15 @@ pub(crate) struct Told {
 }
 
 impl Course {
-    /// It was admitted, for the first time or with other places.
+    /// It got other places. Members whose node did not change are bound there all the same, once the
+    /// new record stands.
+    pub(crate) fn replace(&mut self, admission: Admission) {
+        let binds = std::mem::take(&mut self.binds);
+        self.admit(admission);
+        self.binds = binds;
+    }
+
+    /// It was admitted.
     pub(crate) fn admit(&mut self, admission: Admission) {
         let admission = Arc::new(admission);
         self.stage = Stage::Admitted { admission, committed: false, settled: false };
@@ -141,6 +149,26 @@ fn admission_of(gang: &Name, policy: Policy, held: &Admitted) -> Admission {
 /// Whether an admission needs a plan: it decides places, and Soroi binds there. (Under TopologyOnly
 /// the Workload's status holds them, and another scheduler binds.)
 pub(crate) fn needs_plan(admission: &Admission) -> bool {
-    matches!(admission.policy, Policy::Unified | Policy::AfterAdmission)
-        && admission.pod_sets.iter().any(|set| !set.nodes.is_empty())
+    admission.policy.soroi_binds() && admission.pod_sets.iter().any(|set| !set.nodes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_places_for_some_keep_the_bindings_of_the_rest() {
+        let admission = Admission {
+            gang: "g".into(),
+            policy: Policy::Unified,
+            cluster_queue: None,
+            pod_sets: Vec::new(),
+        };
+        let mut course = Course::default();
+        course.binds.insert("a".into(), "n1".into());
+        course.replace(admission.clone());
+        assert_eq!(course.binds.len(), 1);
+        course.admit(admission);
+        assert_eq!(course.binds.len(), 0);
+    }
 }

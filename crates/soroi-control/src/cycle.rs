@@ -48,10 +48,22 @@ const BATCHES_MAX: usize = 32;
 /// again. Two rounds are the rule.
 const ROUNDS_MAX: usize = 16;
 
+/// How long after a start nothing is decided while the Workload of a half-bound group cannot be made.
+/// Longer than a few lost requests take; a server that answers nothing else but errors is not waited
+/// for, or one group would hold up all.
+const HALF_BOUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(30);
+
 /// A gang with the objects that it is made of, and how far it is.
 struct Unit {
     composed: Composed,
     course: Course,
+}
+
+/// Groups that a start found half bound.
+struct HalfBound {
+    groups: BTreeSet<Root>,
+    /// When they are waited for no longer.
+    until: Timestamp,
 }
 
 /// The state of the loop.
@@ -76,7 +88,7 @@ pub(crate) struct Cycle {
     confirmed: bool,
     /// Groups that were half bound before this start, while they cannot be decided for;
     /// `None`: not looked for yet.
-    half_bound: Option<BTreeSet<Root>>,
+    half_bound: Option<HalfBound>,
     reins: Reins,
 }
 
@@ -163,17 +175,27 @@ impl Cycle {
     /// needs to become whole. Its Workload is being made; until that is answered, nothing says that
     /// its pods belong together.
     fn waits_for_half_bound(&mut self) -> bool {
-        let mut groups = self.half_bound.take().unwrap_or_else(|| {
+        let now = self.clock.now();
+        let mut found = self.half_bound.take().unwrap_or_else(|| {
             let bound = |root: &&Root| self.world.has_bound_members(root);
-            self.units.keys().filter(bound).cloned().collect()
+            let until = now.saturating_add(HALF_BOUND_WAIT_MAX).unwrap_or(Timestamp::MAX);
+            HalfBound { groups: self.units.keys().filter(bound).cloned().collect(), until }
         });
-        groups.retain(|root| {
+        found.groups.retain(|root| {
             let behind = Readiness::NotYet(NotYet::WorkloadBehind);
             let asks = |write: &Write| write.target.kind == Kind::Workload;
             self.units.get(root).is_some_and(|unit| unit.composed.gang.readiness == behind)
-                && self.job_writes(root, self.clock.now()).iter().any(asks)
+                && self.job_writes(root, now).iter().any(asks)
         });
-        self.half_bound.insert(groups).iter().next().is_some()
+        if now >= found.until {
+            for group in std::mem::take(&mut found.groups) {
+                tracing::warn!(
+                    ?group,
+                    "half bound at the start, and its Workload cannot be made: not waited for any longer"
+                );
+            }
+        }
+        self.half_bound.insert(found).groups.first().is_some()
     }
 
     /// Waits for the next thing to happen.
@@ -183,6 +205,10 @@ impl Cycle {
             self.lanes.next_due(),
             self.voice.next_due(),
             self.reasons.next_due().map(|when| when.as_millisecond()),
+            self.half_bound
+                .as_ref()
+                .filter(|found| !found.groups.is_empty())
+                .map(|found| found.until.as_millisecond()),
         ];
         let due = due.into_iter().flatten().min();
         let due = due.map(|due| Timestamp::from_millisecond(due).unwrap_or(Timestamp::MAX));
@@ -294,21 +320,9 @@ impl Cycle {
         if let Some(plan) = self.world.plan(&gang.namespace, &gang.id) {
             unit.course.adopt_plan(&plan.facts);
         } else if let Some(held) = &gang.admitted {
-            let queue = self.world.cluster_queues.get(&("".into(), held.cluster_queue.clone()));
-            let checks = std::collections::BTreeMap::new();
-            let own =
-                queue.and_then(|known| crate::intake::cluster_queue(&known.facts.queue, &checks).placement);
-            let policy = gang.policy.or(own).unwrap_or(self.config.settings.placement);
+            let policy = gang.policy.unwrap_or_else(|| self.world.policy_in(&held.cluster_queue));
             if policy != Policy::Unified {
-                let evicted = unit.composed.parts.iter().find_map(|part| {
-                    let state = &self.world.workloads.by_uid(&part.workload)?.facts;
-                    let condition = soroi_api::conditions::get(&state.status.conditions, "Evicted")?;
-                    (condition.status == "True").then(|| PlanUndo {
-                        reason: condition.reason.clone(),
-                        message: condition.message.clone(),
-                        started: true,
-                    })
-                });
+                let evicted = unit.composed.parts.iter().find_map(|part| self.world.eviction(&part.workload));
                 unit.course.adopt_status(&gang.id, policy, held, evicted);
             }
         }
@@ -347,7 +361,8 @@ impl Cycle {
         let Some(unit) = self.units.get_mut(&root) else { return };
         let course = &mut unit.course;
         match decision {
-            Decision::Admit(admission) | Decision::Place(admission) => course.admit(admission),
+            Decision::Admit(admission) => course.admit(admission),
+            Decision::Place(admission) => course.replace(admission),
             Decision::Bind { pod, node, .. } => {
                 course.binds.insert(pod, node);
             }

@@ -47,6 +47,9 @@ pub(crate) struct Lanes {
     waiting: BTreeMap<Name, VecDeque<Write>>,
     /// Lanes that may have something to send now.
     ready: BTreeSet<Name>,
+    /// Lanes that wait for an object about which another lane has a request under way, or not yet
+    /// read back.
+    behind: BTreeMap<Target, BTreeSet<Name>>,
     /// The lane that was served last; the next in order has its turn.
     turn: Option<Name>,
     busy: BTreeMap<Target, Name>,
@@ -74,6 +77,7 @@ impl Lanes {
             tasks: JoinSet::new(),
             waiting: BTreeMap::new(),
             ready: BTreeSet::new(),
+            behind: BTreeMap::new(),
             turn: None,
             busy: BTreeMap::new(),
             trouble: BTreeMap::new(),
@@ -141,6 +145,9 @@ impl Lanes {
                 Some(write) => self.send(lane.clone(), write),
                 None => {
                     self.ready.remove(&lane);
+                    for write in self.waiting.get(&lane).into_iter().flatten() {
+                        self.behind.entry(write.target.clone()).or_default().insert(lane.clone());
+                    }
                 }
             }
             self.turn = Some(lane);
@@ -216,7 +223,9 @@ impl Lanes {
             Answer::Missing if matches!(done.write.call, Call::Delete(_)) => self.clear(target),
             _ => self.pause(done, now),
         }
-        self.ready.extend(self.waiting.keys().filter(|lane| **lane == done.lane).cloned());
+        let behind = self.behind.remove(target).unwrap_or_default();
+        let lanes = std::iter::once(&done.lane).chain(&behind);
+        self.ready.extend(lanes.filter(|lane| self.waiting.contains_key(*lane)).cloned());
     }
 
     fn pause(&mut self, done: &Done, now: Millis) {

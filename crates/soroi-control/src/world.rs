@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    fn touch_workloads(&mut self) {
+    pub(super) fn touch_workloads(&mut self) {
         let open = self.workloads.iter().filter(|known| !known.facts.facts.finished);
         let open: Vec<_> = open.map(|known| known.facts.facts.clone()).collect();
         for workload in &open {

@@ -347,7 +347,7 @@ pub enum StopPolicy {
     HoldAndDrain,
 }
 
-/// Where and how places are decided (DESIGN "Placement policies").
+/// Where and how places are decided (README, "Placement policies").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// Quota and places in one decision; Soroi binds.
@@ -359,6 +359,13 @@ pub enum Policy {
     AfterAdmission,
     /// Quota alone; another scheduler places pods one by one.
     QuotaOnly,
+}
+
+impl Policy {
+    /// Whether Soroi binds the pods of gangs under this policy; otherwise another scheduler does.
+    pub fn soroi_binds(self) -> bool {
+        matches!(self, Self::Unified | Self::AfterAdmission)
+    }
 }
 
 /// Flavor fungibility: when the search for a flavor stops.

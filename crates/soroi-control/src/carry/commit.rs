@@ -78,7 +78,11 @@ pub(super) fn shown(scene: Scene<'_>, gang: &Composed, admission: &Admission) ->
 fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
     let state = &seen.workload.facts;
     let ended = ended(seen);
-    let shown = says(seen, admission) && state.facts.is_admitted == state.facts.checks_ready();
+    let got = admission.pod_sets.iter().flat_map(|set| set.flavors.values().cloned()).collect();
+    let required = scene.world.required_checks(&state.facts, &got);
+    let shown = says(seen, admission)
+        && lists(&state.status.admission_checks, &required)
+        && state.facts.is_admitted == state.facts.checks_ready();
     if shown && ended.is_none() {
         return None;
     }
@@ -88,17 +92,24 @@ fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Opti
         project::status::requeue(&mut status, word, moment);
     }
     if !shown {
-        let required = scene.world.required_checks(&state.facts);
-        let missing =
-            required.iter().filter(|name| !status.admission_checks.iter().any(|c| *c.name == ***name));
+        let mut there = std::mem::take(&mut status.admission_checks);
+        there.retain(|check| required.iter().any(|name| **name == *check.name));
+        let missing = required.iter().filter(|name| !there.iter().any(|check| *check.name == ***name));
         let missing: Vec<_> = missing.map(|name| pending_check(name, scene.now)).collect();
-        status.admission_checks.extend(missing);
+        there.extend(missing);
+        status.admission_checks = there;
         project::status::reserve(&mut status, admission, moment);
     }
     if let Some(ended) = ended {
         status.reclaimable_pods = vec![ended];
     }
     batch::status(&seen.workload.meta, &state.status, &status)
+}
+
+/// The Workload lists the checks that it has to pass, and no others.
+fn lists(there: &[AdmissionCheckState], required: &[Name]) -> bool {
+    there.len() == required.len()
+        && required.iter().all(|name| there.iter().any(|check| *check.name == **name))
 }
 
 /// A check that nobody has answered yet.

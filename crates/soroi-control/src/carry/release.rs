@@ -25,18 +25,18 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
     let job = seen.job?;
     let workload = &seen.workload.facts.facts;
     let set = admission.pod_sets.iter().find(|set| super::own_name(seen.part, &set.name).is_some())?;
-    if !job.template_mutable() || job.finished.is_some() || !workload.checks_ready() {
+    if !job.template_mutable() || job.finished.is_some() || !scene.world.has_passed_checks(workload) {
         return None;
     }
     // Other pods than ours would come of it. Also when the decision is older than the doubt.
-    if binds_here(admission.policy) && scene.world.needs_admission(job) {
+    if admission.policy.soroi_binds() && scene.world.needs_admission(job) {
         return None;
     }
     let text = |name: Option<&Name>| name.map(|name| name.to_string()).unwrap_or_default();
     let release = Release {
         job: job.clone(),
         workload: batch::workload_target(&seen.workload.meta),
-        gang: binds_here(admission.policy).then(|| gang.gang.id.to_string()),
+        gang: admission.policy.soroi_binds().then(|| gang.gang.id.to_string()),
         pod_set: text(super::own_name(seen.part, &set.name)),
         cluster_queue: text(admission.cluster_queue.as_ref()),
         local_queue: text(workload.queue.as_ref()),
@@ -46,11 +46,6 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
     };
     let call = Call::Draft(Box::new(Draft::Release(Box::new(release))));
     Some(Write { target: batch::job_target(job), call })
-}
-
-/// Whether our scheduler binds the pods.
-fn binds_here(policy: Policy) -> bool {
-    matches!(policy, Policy::Unified | Policy::AfterAdmission)
 }
 
 /// The flavors of a pod set, each once, in order of their names.

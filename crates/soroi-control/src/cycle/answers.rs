@@ -42,7 +42,7 @@ impl Cycle {
             self.commit_refused(done, now);
             let root = self.lane_root(&done.lane);
             if let (Some(half_bound), Some(root)) = (&mut self.half_bound, root) {
-                half_bound.remove(&root);
+                half_bound.groups.remove(&root);
             }
         }
         // Whoever asked looks again, also when nothing is seen to have changed.

@@ -128,6 +128,11 @@ fn fill_in(queue: &kueue::ClusterQueue, fact: &mut event::ClusterQueue) -> Resul
 }
 
 /// The policy that a ClusterQueue's annotation names.
+/// The policy that a ClusterQueue names; `None` if it names none, or none that there is.
+pub fn own_placement(queue: &kueue::ClusterQueue) -> Option<Policy> {
+    placement(queue.metadata.annotations.as_ref()).ok().flatten()
+}
+
 fn placement(annotations: Option<&BTreeMap<String, String>>) -> Result<Option<Policy>, Invalid> {
     let Some(text) = annotations.and_then(|all| all.get(soroi_keys::PLACEMENT)) else { return Ok(None) };
     let named = text.parse::<PlacementPolicy>();

@@ -104,6 +104,28 @@ fn play(answers: &[u16], limit: usize, wishes: &[(&str, &[&str])], expected: Exp
 }
 
 #[test]
+fn who_waits_for_another_lanes_request_has_the_next_turn() {
+    play(
+        &[],
+        2,
+        &[("a", &["x"]), ("b", &["x"])],
+        expect![[r#"
+            0 ms  PATCH x -> 200
+            0 ms  PATCH x -> 200"#]],
+    );
+    play(
+        &[500],
+        2,
+        &[("a", &["x"]), ("b", &["x"])],
+        expect![[r#"
+        0 ms  PATCH x -> 500
+        12 ms  GET x -> 200
+        12 ms  PATCH x -> 200
+        12 ms  PATCH x -> 200"#]],
+    );
+}
+
+#[test]
 fn lanes_take_turns() {
     play(
         &[],

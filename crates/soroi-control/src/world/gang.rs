@@ -2,7 +2,11 @@
 //!
 //! A pure function of the world: it is asked again whenever one of the objects changes.
 
+use std::collections::BTreeSet;
+
+use soroi_api::conditions;
 use soroi_api::kueue::CheckState;
+use soroi_api::plan::PlanUndo;
 use soroi_engine::event::{self, Admitted, Name, PodPhase, PodSet, Policy, Readiness};
 use soroi_engine::reason::{NotYet, Off};
 
@@ -10,7 +14,7 @@ use super::World;
 use super::root::{self, Root};
 use super::store::{Known, Place};
 use crate::intake::{self, GroupFacts, JobFacts, PodFacts, WorkloadFacts, group};
-use crate::parsed::{GroupState, WorkloadState};
+use crate::parsed::{GroupState, QueueState, WorkloadState};
 
 /// The scheduler of every cluster.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -143,10 +147,7 @@ impl World {
         }
         // What it got waits with it until its checks are ready: their controllers begin their work
         // when quota is reserved, and no time-out runs meanwhile.
-        let ready = |check: &Name| {
-            workload.checks.iter().any(|(name, state)| name == check && *state == CheckState::Ready)
-        };
-        if decided && !self.required_checks(workload).iter().all(ready) {
+        if decided && !self.has_passed_checks(workload) {
             return Readiness::NotYet(NotYet::ChecksPending);
         }
         Readiness::Ready
@@ -159,33 +160,56 @@ impl World {
 
     /// Whether Soroi has to bind the pods of a Workload, as far as its queue says.
     fn is_bound_by_us(&self, workload: &WorkloadFacts) -> bool {
-        let queue = workload.queue.as_ref().and_then(|queue| {
-            let door = self.local_queues.get(&(workload.namespace.clone(), queue.clone()))?;
-            self.cluster_queues.get(&("".into(), door.facts.queue.cluster_queue.clone()))
-        });
-        let checks = self.checks_by_name();
-        let own = queue.and_then(|known| intake::cluster_queue(&known.facts.queue, &checks).placement);
-        matches!(own.unwrap_or(self.placement), Policy::Unified | Policy::AfterAdmission)
+        let queue = self.cluster_queue_of(workload);
+        queue.map_or(self.placement, |queue| self.policy_in(&queue.meta.name)).soroi_binds()
+    }
+
+    /// The policy of a ClusterQueue.
+    pub(crate) fn policy_in(&self, cluster_queue: &Name) -> Policy {
+        let queue = self.cluster_queues.get(&("".into(), cluster_queue.clone()));
+        queue.and_then(|known| intake::queue::own_placement(&known.facts.queue)).unwrap_or(self.placement)
+    }
+
+    /// How a Workload says that it is being evicted.
+    pub(crate) fn eviction(&self, workload: &Name) -> Option<PlanUndo> {
+        let status = &self.workloads.by_uid(workload)?.facts.status;
+        let evicted = conditions::get(&status.conditions, conditions::workload::EVICTED)?;
+        let (reason, message) = (evicted.reason.clone(), evicted.message.clone());
+        (evicted.status == "True").then_some(PlanUndo { reason, message, started: true })
+    }
+
+    /// The ClusterQueue that pays for a Workload: the one that admitted it, else the one that its
+    /// LocalQueue leads to.
+    fn cluster_queue_of(&self, workload: &WorkloadFacts) -> Option<&Known<QueueState>> {
+        let admitted = workload.admitted.as_ref().map(|held| held.cluster_queue.clone());
+        let name = admitted.or_else(|| {
+            let place = (workload.namespace.clone(), workload.queue.clone()?);
+            Some(self.local_queues.get(&place)?.facts.queue.cluster_queue.clone())
+        })?;
+        self.cluster_queues.get(&("".into(), name))
     }
 
     /// The admission checks that a Workload has to pass: those of its ClusterQueue, and of these
-    /// only those of the flavors that it got, once it has some.
-    pub(crate) fn required_checks(&self, workload: &WorkloadFacts) -> Vec<Name> {
-        let queue = workload.queue.as_ref().and_then(|queue| {
-            let door = self.local_queues.get(&(workload.namespace.clone(), queue.clone()))?;
-            self.cluster_queues.get(&("".into(), door.facts.queue.cluster_queue.clone()))
-        });
+    /// only those of the flavors that it got; while it has none, all.
+    pub(crate) fn required_checks(&self, workload: &WorkloadFacts, got: &BTreeSet<Name>) -> Vec<Name> {
+        let queue = self.cluster_queue_of(workload);
         let spec = queue.and_then(|known| known.facts.queue.spec.admission_checks_strategy.as_ref());
-        let held = workload.admitted.as_ref();
-        let applies = |on: &[String]| match held {
-            Some(held) if !on.is_empty() => held
-                .pod_sets
-                .iter()
-                .any(|(_, _, flavors)| flavors.values().any(|flavor| on.iter().any(|one| **one == **flavor))),
-            _ => true,
+        let applies = |on: &[String]| {
+            got.is_empty() || on.is_empty() || on.iter().any(|flavor| got.contains(flavor.as_str()))
         };
         let checks = spec.into_iter().flat_map(|spec| &spec.admission_checks);
         checks.filter(|check| applies(&check.on_flavors)).map(|check| check.name.as_str().into()).collect()
+    }
+
+    /// Whether a Workload has passed the checks of what it got. Checks that it lists and that are
+    /// not asked for any more do not count.
+    pub(crate) fn has_passed_checks(&self, workload: &WorkloadFacts) -> bool {
+        let held = workload.admitted.iter().flat_map(|held| &held.pod_sets);
+        let got = held.flat_map(|(_, _, flavors)| flavors.values().cloned()).collect();
+        let ready = |check: &Name| {
+            workload.checks.iter().any(|(name, state)| name == check && *state == CheckState::Ready)
+        };
+        self.required_checks(workload, &got).iter().all(ready)
     }
 
     fn gang_of_group(&self, group: &Known<GroupState>) -> Option<Composed> {

@@ -7,6 +7,7 @@ use soroi_engine::event::{Event, Name};
 use super::World;
 use super::root::{self, Root};
 use super::store::Meta;
+use crate::intake::JobFacts;
 use crate::kind::{Kind, Target};
 
 impl World {
@@ -51,11 +52,7 @@ impl World {
             }
             Kind::Job => {
                 if let Some(known) = self.jobs.remove(uid) {
-                    let place = (known.meta.namespace.clone(), root::workload_name(&known.facts));
-                    self.standing.remove(&place);
-                    self.forget_feeder(&known.facts);
-                    self.touch_job(&known.facts);
-                    self.tell_members(uid);
+                    self.job_gone(&known.facts);
                 }
             }
             Kind::Workload => {
@@ -75,6 +72,14 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Whatever hung on a Job is told.
+    pub(super) fn job_gone(&mut self, job: &JobFacts) {
+        self.standing.remove(&(job.namespace.clone(), root::workload_name(job)));
+        self.forget_feeder(job);
+        self.touch_job(job);
+        self.tell_members(&job.uid);
     }
 
     pub(super) fn tell_gone(&mut self, kind: Kind, meta: &Meta) {

@@ -100,10 +100,19 @@ impl World {
     pub(super) fn set_cluster_queue(&mut self, meta: Meta, queue: QueueState, source: Source) {
         let target = Target::new(Kind::ClusterQueue, &meta.namespace, &meta.name);
         let fact = intake::cluster_queue(&queue.queue, &self.checks_by_name());
-        if self.cluster_queues.set(meta, queue, source) != Took::Nothing {
+        let checks = |state: &QueueState| state.queue.spec.admission_checks_strategy.clone();
+        let asked = checks(&queue);
+        let took = self.cluster_queues.set(meta, queue, source);
+        if took != Took::Nothing {
             self.events.push(Event::ClusterQueue(fact));
             self.touched_queues.insert(target);
             self.touch_hindered();
+        }
+        if let Took::Changed(before) | Took::Replaced(before) = took
+            && checks(&before.facts) != asked
+        {
+            // Whoever waits for checks may wait for others now, or for none.
+            self.touch_workloads();
         }
     }
 
@@ -187,7 +196,7 @@ impl World {
                     return self.touch_job(&now);
                 }
             }
-            Took::Replaced(before) => self.forget_feeder(&before.facts),
+            Took::Replaced(before) => self.job_gone(&before.facts),
         }
         self.standing.insert(stands, now.uid.clone());
         self.note_feeder(&now);

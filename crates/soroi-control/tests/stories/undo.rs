@@ -207,15 +207,11 @@ fn admission_checks_hold_quota_until_they_are_ready() {
         story.wait(100).await;
         story
             .see(expect![[r#"
-            pod       train-…      -            Pending
-            pod       train-…      -            Pending
-            pod       train-…      -            Pending
-            pod       train-…      -            Pending
-            job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
-            plan      job-train-…  Committed    4 pods
-            queue     gpu-queue    pending 0 admitted 1 gpu 4
-        "#]])
+                job       train        suspended    active 0 succeeded 0
+                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
+                plan      job-train-…  Committed    4 pods
+                queue     gpu-queue    pending 0 admitted 1 gpu 4
+            "#]])
             .await;
         let workload = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await.remove(0);
         let name = workload["metadata"]["name"].as_str().unwrap().to_owned();
@@ -235,5 +231,52 @@ fn admission_checks_hold_quota_until_they_are_ready() {
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
+    });
+}
+
+#[test]
+fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
+    play(Config::default(), |mut story| async move {
+        story
+            .create(&json!({
+                "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+                "metadata": { "name": "budget" }, "spec": { "controllerName": "example.com/budget" },
+            }))
+            .await;
+        let active = json!({ "status": { "conditions": [{
+            "type": "Active", "status": "True", "reason": "Active", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]}});
+        story.patch("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/budget/status", &active).await;
+        story.apply(CLUSTER).await;
+        let queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue";
+        let asked = json!([{ "name": "budget" }]);
+        story
+            .patch(queue, &json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": asked } } }))
+            .await;
+        story.create(&job("train", 4)).await;
+        story.wait(10).await;
+        story
+            .see(expect![[r#"
+            job       train        suspended    active 0 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
+            plan      job-train-…  Committed    4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]])
+            .await;
+        story.patch(queue, &json!({ "spec": { "admissionChecksStrategy": null } })).await;
+        story.wait(10).await;
+        story
+            .see(expect![[r#"
+                pod       train-…      worker1      Running
+                pod       train-…      worker1      Running
+                pod       train-…      worker2      Running
+                pod       train-…      worker2      Running
+                job       train        released     active 4 succeeded 0
+                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+                plan      job-train-…  Settled      4 pods
+                queue     gpu-queue    pending 0 admitted 1 gpu 4
+            "#]])
+            .await;
     });
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::decision::Admission;
-use crate::event::{Gang, GangId, Labels, Millis, Name, PodUid, Policy, Shape, Toleration};
+use crate::event::{Gang, GangId, Labels, Millis, Name, PodUid, Shape, Toleration};
 use crate::fit::Ask;
 use crate::quota::Charge;
 use crate::reason::{Reason, UndoReason};
@@ -206,7 +206,7 @@ impl Held {
 
     /// Whether Soroi binds its members.
     pub(crate) fn binds(&self) -> bool {
-        binds(self.admission.policy)
+        self.admission.policy.soroi_binds()
     }
 
     /// All seats with their positions.
@@ -321,11 +321,6 @@ impl SeatState {
             | SeatState::Done(pod) => Some(pod),
         }
     }
-}
-
-/// Whether Soroi binds the pods of gangs under this policy.
-pub(crate) fn binds(policy: Policy) -> bool {
-    matches!(policy, Policy::Unified | Policy::AfterAdmission)
 }
 
 /// The gangs, by identity.

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use super::gang::Phase;
-use super::gang::binds;
 use super::restore::paid;
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
@@ -20,7 +19,7 @@ impl Engine {
     pub(super) fn adopt_bound(&mut self, fact: &Gang, now: Millis, out: &mut Vec<Decision>) {
         let ready =
             matches!(fact.readiness, Readiness::Ready | Readiness::NotYet(NotYet::MembersMissing { .. }));
-        if !ready || !binds(self.policy_of(fact)) {
+        if !ready || !self.policy_of(fact).soroi_binds() {
             return;
         }
         let Some(admission) = self.implied_admission(fact) else { return };

@@ -73,7 +73,10 @@ impl Engine {
     pub(super) fn write_places(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
         let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
         let admission = self.as_seated(held);
-        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        // Whatever it waits for next is told again, also when it is the same.
+        state.told = None;
+        let Some(held) = state.held.as_mut() else { return };
         held.phase = Phase::Replacing;
         held.settled = false;
         held.orphan = false;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::assign::totals;
-use super::gang::{Held, Phase, binds};
+use super::gang::{Held, Phase};
 use super::wanted::StartSet;
 use crate::decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 use crate::engine::Engine;
@@ -73,7 +73,7 @@ impl Engine {
         let admission = admission_of(fact, admitted, policy);
         self.waiting.leave(&fact.id);
         self.hold(admission, Phase::Committed, now);
-        if !binds(policy) {
+        if !policy.soroi_binds() {
             self.find_pinned_places(&fact.id, admitted);
             return;
         }

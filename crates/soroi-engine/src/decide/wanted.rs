@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::gang::{GangState, binds};
+use super::gang::GangState;
 use super::grow::Growth;
 use crate::engine::Engine;
 use crate::event::{
@@ -111,7 +111,7 @@ impl Engine {
             return Standing::Hindered(Reason::NotYet(NotYet::MembersMissing { have, need }), None);
         }
         let policy = self.policy_of(fact);
-        if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| binds(policy)) {
+        if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| policy.soroi_binds()) {
             return Standing::Hindered(Reason::ForeignScheduler { scheduler, policy }, None);
         }
         if state.not_before > now {
@@ -162,9 +162,12 @@ impl Engine {
         if let Some(imposed) = fact.policy {
             return imposed;
         }
-        let queue = self.local_queue_of(fact).and_then(|door| self.quotas.kueue.queue(&door.cluster_queue));
+        // What was admitted stays under the policy of the queue that admitted it.
+        let admitted = fact.admitted.as_ref().map(|held| &held.cluster_queue);
+        let name = admitted.or_else(|| self.local_queue_of(fact).map(|door| &door.cluster_queue));
+        let queue = name.and_then(|name| self.quotas.kueue.queue(name));
         let policy = queue.and_then(|queue| queue.placement).unwrap_or(self.settings.placement);
-        if fact.local_queue.is_none() && !binds(policy) { Policy::Unified } else { policy }
+        if fact.local_queue.is_none() && !policy.soroi_binds() { Policy::Unified } else { policy }
     }
 
     pub(super) fn local_queue_of(&self, fact: &Gang) -> Option<&LocalQueue> {

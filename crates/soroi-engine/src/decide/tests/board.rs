@@ -255,7 +255,7 @@ impl Board {
             self.engine.confirm(Outcome::NotCommitted(id), self.now);
             return;
         };
-        if matches!(admission.policy, Policy::Unified | Policy::AfterAdmission) {
+        if admission.policy.soroi_binds() {
             let plan = Plan {
                 gang: id.clone(),
                 owners: gang.owners.clone(),
