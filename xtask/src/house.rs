@@ -36,7 +36,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What the engine may use from outside: data structures and the derive of its error type.
-const ENGINE_OUTSIDE: &[&str] = &["smallvec", "thiserror", "fixedbitset"];
+const ENGINE_OUTSIDE: &[&str] = &["smallvec", "thiserror"];
+
+/// Crates that may know all others (but for the tests' crate): the binary and the tests.
+const FREE: &[&str] = &["soroi", "soroi-testkit", "xtask"];
 
 /// Crates whose job is wiring; they alone may use `anyhow`.
 const WIRING: &[&str] = &["soroi", "soroi-kubelets", "xtask"];
@@ -96,6 +99,9 @@ fn arrows(metadata: &Value) -> Vec<String> {
 fn breaches_of(name: &str, uses: &BTreeSet<&str>) -> Vec<String> {
     let mut breaches = Vec::new();
     let allowed = ARROWS.iter().find(|(from, _)| *from == name).map(|(_, to)| *to);
+    if allowed.is_none() && !FREE.contains(&name) {
+        breaches.push(format!("{name} has no arrows yet: say in xtask/src/house.rs what it may know"));
+    }
     for &used in uses {
         let inside = used.starts_with("soroi");
         if inside && allowed.is_some_and(|to| !to.contains(&used)) {

@@ -11,7 +11,7 @@
 //! may be taken at once are returned together; a step that needs an earlier one to stand is not
 //! returned before that is seen.
 //!
-//! Knows DESIGN section 6. Must never know how a request is sent or when it is tried again.
+//! Knows the protocol (ARCHITECTURE.md, "Carrying it out"). Must never know how a request is sent or when it is tried again.
 
 use std::collections::BTreeMap;
 

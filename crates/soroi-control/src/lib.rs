@@ -10,8 +10,8 @@
 //! watches and answers say, asks the engine, and has carried out what it decided. It is the same
 //! against a real cluster and the embedded one; both are a [`kube::Client`].
 //!
-//! Architecture invariants: `intake` is the only place that reads whole objects, `project` the only
-//! one that forms them; `carry` is pure; only `call` talks to the API server. Nothing is decided
+//! Architecture invariants: `intake` turns objects into facts, and whatever decides knows facts
+//! only; `carry` is pure; only `call` writes to the objects of gangs and queues. Nothing is decided
 //! before every plan and bound pod was read. Dropping the future of [`run`] stops everything at
 //! once, and what it leaves behind is what a crash leaves behind.
 

@@ -6,7 +6,7 @@
 //! ([`soroi_control::run`], started by whoever holds the cluster, so that it can be stopped,
 //! crashed and restarted on its own).
 //!
-//! The demo, `soroi up` and every scenario use this one wiring; it lives in a crate of its own
+//! The demo and every scenario use this one wiring; it lives in a crate of its own
 //! because both the binary and the test kit need it, and neither may depend on the other.
 //!
 //! Knows which parts there are. It must never know what any of them decides.

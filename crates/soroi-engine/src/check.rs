@@ -1,4 +1,4 @@
-//! The invariants of DESIGN section 9 that the engine alone can see. For tests: it costs as much
+//! The invariants of ARCHITECTURE.md that the engine alone can see. For tests: it costs as much
 //! as a restart.
 //!
 //! Everything that the engine keeps incrementally is made anew here, by other code where that is

@@ -128,7 +128,7 @@ impl Engine {
         self.take_local_queue_news()
     }
 
-    /// Verifies the invariants of DESIGN section 9 that the engine alone can see; number 5 by
+    /// Verifies the invariants of ARCHITECTURE.md that the engine alone can see; number 5 by
     /// deciding from scratch. For tests: costs as much as a restart.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Taking an admission back: by suspension where there is a Job, by eviction where there is none.
 //!
-//! The order is that of DESIGN section 6: the record says so first, then members go, then the
+//! The order is that of the protocol (ARCHITECTURE.md): the record says so first, then members go, then the
 //! template comes back, then the quota is given back, and the record goes last.
 
 use soroi_api::plan::PlanUndo;

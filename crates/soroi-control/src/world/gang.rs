@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Whether a Workload may be decided. A Job may only when the API server would accept the
-    /// patch that releases it (DESIGN section 6, step 3); once it has its quota, that is past.
+    /// patch that releases it (ARCHITECTURE.md, "Carrying it out"); once it has its quota, that is past.
     fn readiness(&self, gang: &Name, workload: &WorkloadFacts, job: Option<&JobFacts>) -> Readiness {
         if !workload.active {
             return Readiness::Off(Off::Deactivated);

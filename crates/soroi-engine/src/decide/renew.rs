@@ -13,7 +13,7 @@ use crate::place::place;
 use crate::queue::{Turn, WantIx};
 use crate::reason::Reason;
 
-/// How old numbers may be (DESIGN section 6, "Reasons without storms").
+/// How old numbers may be.
 const RENEW_AFTER: Millis = 5_000;
 /// How many wants get new numbers at a time, the first in the order of their gangs: an upper bound
 /// for what this adds to a decision, some ten microseconds each.
