@@ -1,94 +1,11 @@
 //! Soroi under its own account: what `soroi manifests` installs is enough, and nothing is forbidden.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
 use serde_json::{Value, json};
 
 use crate::board::{holds, text};
+use crate::installed::manifests;
 use crate::plane::{Plane, hog, job, pause};
-
-/// What is printed for this namespace.
-pub fn manifests(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_soroi")).arg("manifests").args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-impl Plane {
-    /// Installs as the README says. No Deployment: its pods would be simulated ones.
-    pub fn install(&self, manifests: &str) {
-        let applied = self.try_kubectl(&["apply", "--server-side", "-f", "-"], Some(manifests));
-        applied.unwrap_or_else(|error| panic!("{error}"));
-        self.kubectl(&["scale", "deployment", "soroi", "--namespace=soroi-system", "--replicas=0"]);
-    }
-
-    /// A kubeconfig with a token of the account, asked for as a pod's is.
-    pub fn account(&self) -> PathBuf {
-        let token = self.kubectl(&["create", "token", "soroi", "--namespace=soroi-system"]);
-        let admin = std::fs::read_to_string(self.kubeconfig()).unwrap();
-        let (head, _) = admin.split_once("  user: {token:").unwrap();
-        let path = self.dir.join("account.kubeconfig");
-        std::fs::write(&path, format!("{head}  user: {{token: {token}}}\n")).unwrap();
-        path
-    }
-
-    /// Requests that the API server has answered with 403 so far. Pods beyond a ResourceQuota are
-    /// refused so to the Job controller; ours are only ever created for show.
-    fn forbidden(&self) -> Vec<String> {
-        let metrics = self.kubectl(&["get", "--raw", "/metrics"]);
-        let of = |line: &&str| line.starts_with("apiserver_request_total{") && line.contains("code=\"403\"");
-        let of_jobs = |line: &&str| {
-            let all = ["dry_run=\"\"", "resource=\"pods\"", "subresource=\"\"", "verb=\"POST\""];
-            all.iter().all(|label| line.contains(label))
-        };
-        metrics.lines().filter(of).filter(|line| !of_jobs(line)).map(str::to_owned).collect()
-    }
-}
-
-/// `soroi run --install=never`; killed when dropped.
-pub struct Account {
-    child: Child,
-    pub log: PathBuf,
-}
-
-impl Account {
-    pub fn start(plane: &Plane, kubeconfig: &Path, settings: &str) -> Self {
-        let (log, config) = (plane.dir.join("account.log"), plane.dir.join("account.yaml"));
-        let head =
-            "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\nhttp: {bindAddress: '127.0.0.1:0'}\n";
-        std::fs::write(&config, format!("{head}{settings}")).unwrap();
-        let file = File::options().create(true).append(true).open(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_soroi"))
-            .args(["run", "--install=never", "--kubeconfig"])
-            .arg(kubeconfig)
-            .arg("--config")
-            .arg(config)
-            .env("RUST_LOG", "info,soroi_control=debug")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(file)
-            .spawn()
-            .unwrap();
-        Self { child, log }
-    }
-
-    pub fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
-    }
-}
-
-impl Drop for Account {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            eprintln!("what the product said is in {}", self.log.display());
-        }
-    }
-}
+use crate::product::Product;
 
 fn group(name: &str, members: u32) -> Value {
     json!({
@@ -136,7 +53,7 @@ requests: {timeout: 1s}
 timeouts: {start: 2s}
 undoBackoff: {min: 30s, max: 60s}
 ";
-    let product = Account::start(&plane, &plane.account(), settings);
+    let product = Product::under_account(&plane, "soroi", settings, &plane.account());
     plane.wait(30, "admission works", || product.said().contains("admission works"));
     plane.apply(include_str!("queues.yaml"));
 

@@ -15,6 +15,7 @@ mod account;
 mod admission;
 mod board;
 mod hog;
+mod installed;
 mod plane;
 mod product;
 mod replicas;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,22 +23,33 @@ pub struct Product {
 }
 
 /// The command, not started: with settings beside those that every test has.
-fn command(plane: &Plane, name: &str, settings: &str) -> Command {
+fn command(plane: &Plane, name: &str, settings: &str, kubeconfig: &Path) -> Command {
     let config = plane.dir.join(format!("{name}.yaml"));
     let head = "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\nhttp: {bindAddress: '127.0.0.1:0'}\n";
     std::fs::write(&config, format!("{head}identity: {name}\n{settings}")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_soroi"));
-    command.arg("run").arg("--kubeconfig").arg(plane.kubeconfig()).arg("--config").arg(config);
+    command.arg("run").arg("--kubeconfig").arg(kubeconfig).arg("--config").arg(config);
     command.stdin(Stdio::null()).env("RUST_LOG", "info,soroi_control=debug");
     command
 }
 
 impl Product {
-    /// Starts one and waits until it is ready.
+    /// Starts one as the cluster's administrator and waits until it is ready.
     pub fn start(plane: &Plane, name: &str, settings: &str) -> Self {
+        Self::started(plane, name, command(plane, name, settings, &plane.kubeconfig()))
+    }
+
+    /// The same with the rights of this kubeconfig only, on a cluster where all is installed.
+    pub fn under_account(plane: &Plane, name: &str, settings: &str, kubeconfig: &Path) -> Self {
+        let mut command = command(plane, name, settings, kubeconfig);
+        command.arg("--install=never");
+        Self::started(plane, name, command)
+    }
+
+    fn started(plane: &Plane, name: &str, mut command: Command) -> Self {
         let log = plane.dir.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log).unwrap();
-        let child = command(plane, name, settings).stdout(Stdio::null()).stderr(file).spawn().unwrap();
+        let child = command.stdout(Stdio::null()).stderr(file).spawn().unwrap();
         let mut product = Self { child, address: String::new(), log };
         // The last start in a log that several share.
         let began = Instant::now();
@@ -60,7 +71,7 @@ impl Product {
 
     /// Runs one that must end by itself: what it says, and whether it was content.
     pub fn refused(plane: &Plane, name: &str, settings: &str) -> (String, ExitStatus) {
-        let output = command(plane, name, settings).output().unwrap();
+        let output = command(plane, name, settings, &plane.kubeconfig()).output().unwrap();
         (String::from_utf8_lossy(&output.stderr).into_owned(), output.status)
     }
 
@@ -77,6 +88,11 @@ impl Product {
     /// Whether it leads.
     pub fn leads(&self) -> bool {
         self.get("/readyz").contains("ok: leading")
+    }
+
+    /// Its log.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
     }
 
     /// How it ended, if it did so by itself.

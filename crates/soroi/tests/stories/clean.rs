@@ -71,7 +71,7 @@ fn is_own(kind: Kind, object: &Value) -> bool {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     match kind {
         kind::NAMESPACE => name == "default" || name == "soroi-system" || name.starts_with("kube-"),
-        kind::PRIORITY_CLASS => name.starts_with("system-"),
+        kind::PRIORITY_CLASS => name.starts_with("system-") || name.starts_with("soroi"),
         // The product makes them, as Volcano does.
         kind::VOLCANO_QUEUE => name == "default" || name == "root",
         NODE_LEASES => object["metadata"]["namespace"] != "kube-node-lease",

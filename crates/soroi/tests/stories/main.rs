@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The pages are the same as on the embedded cluster, and so are harness and rules
-//! (`soroi_testkit`). Several stories are played side by side, each on a control plane of its own
+//! (`soroi_testkit`). Soroi has the rights of the account that `soroi manifests` installs, no more,
+//! and asks for nothing that is forbidden. Several stories are played side by side, each on a control plane of its own
 //! that is cleaned for the next one.
 #![allow(
     unreachable_pub,
@@ -19,6 +20,8 @@
 )]
 
 mod clean;
+#[path = "../real/installed.rs"]
+mod installed;
 #[path = "../real/plane.rs"]
 #[allow(dead_code, reason = "shared with the stories that are told by kubectl")]
 mod plane;
@@ -119,7 +122,7 @@ fn play_all(cases: Vec<Case>) -> Vec<String> {
                 let mut plane = None;
                 loop {
                     let Some(case) = queue.lock().unwrap().next() else { break };
-                    let now = plane.get_or_insert_with(|| Plane::bare(&planes.next().unwrap(), UP));
+                    let now = plane.get_or_insert_with(|| installed_plane(&planes.next().unwrap()));
                     if let Err(failure) = play_one(&case, now) {
                         // What it has left there stays, to be looked at; the next one gets another.
                         plane = None;
@@ -130,6 +133,14 @@ fn play_all(cases: Vec<Case>) -> Vec<String> {
         }
     });
     failures.into_inner().unwrap()
+}
+
+/// A control plane on which Soroi is installed as users do it.
+fn installed_plane(name: &str) -> Plane {
+    let plane = Plane::bare(name, UP);
+    plane.install(&installed::manifests(&[]));
+    plane.account();
+    plane
 }
 
 fn play_one(case: &Case, plane: &Plane) -> Result<(), String> {
@@ -152,6 +163,7 @@ fn play_on(case: &Case, plane: &Plane) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.unwrap().block_on(async {
         let client = stage::client(&plane.kubeconfig()).await;
+        let before = plane.forbidden();
         let mut stage = RealStage::new(plane, client.clone(), case.placement);
         let settings = &case.scenario.settings;
         let limits = Limits {
@@ -163,6 +175,10 @@ fn play_on(case: &Case, plane: &Plane) -> Result<(), String> {
         let played = play(&case.scenario, &mut stage, limits, Mode::PLAIN).await;
         let again = format!("cargo xtask test --real {}", case.name());
         played.map_err(|failure| case.told("real", &failure, &again))?;
+        let after = plane.forbidden();
+        if after != before {
+            return Err(format!("FAILED {}\nforbidden: {after:#?}\nbefore: {before:#?}", case.name()));
+        }
         clean::clean(&client, &stage.clock())
             .await
             .map_err(|left| format!("FAILED {}\n{left}", case.name()))?;

@@ -21,6 +21,8 @@ requests: {timeout: 2s}
 timeouts: {start: 20s, gather: 5s, recovery: 25s, deadPod: 20s}
 undoBackoff: {min: 1s, max: 10s}
 ";
+/// The kubeconfig of Soroi's own account, as `Plane::account` writes it.
+const ACCOUNT: &str = "account.kubeconfig";
 /// Lines of the product's log that a failure shows.
 const LOG_MAX: usize = 45;
 
@@ -77,7 +79,8 @@ impl Stage for RealStage<'_> {
 
     fn start_product(&mut self) {
         if self.product.is_none() {
-            self.product = Some(Product::start(self.plane, "soroi", &self.settings));
+            let account = self.plane.dir.join(ACCOUNT);
+            self.product = Some(Product::under_account(self.plane, "soroi", &self.settings, &account));
         }
     }
 
