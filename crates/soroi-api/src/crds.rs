@@ -4,6 +4,8 @@
 //! nothing nullable by accident) and mends what the generator does otherwise. Must never know a
 //! single field.
 
+pub mod v1beta1;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceValidation, JSONSchemaProps,
 };

@@ -57,3 +57,5 @@ pub use workload_status::{
 pub const GROUP: &str = "kueue.x-k8s.io";
 /// The version that is stored.
 pub const VERSION: &str = "v1beta2";
+/// The version that old clients speak. It is served by conversion.
+pub const V1BETA1: &str = "v1beta1";

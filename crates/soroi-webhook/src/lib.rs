@@ -9,6 +9,7 @@
 //! depended on a cache would differ between two of them. What is not managed by Soroi passes
 //! untouched, and so does what cannot be understood: that is for the API server to refuse.
 
+pub mod convert;
 mod field;
 mod job;
 mod json;
@@ -17,6 +18,7 @@ mod plan;
 mod pod;
 mod syntax;
 mod volcano;
+pub mod wire;
 
 use serde_json::Value;
 

@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
-use crate::run::{admission, config};
+use crate::run::webhooks::objects as webhooks;
+use crate::run::{admission, config, install};
 
 /// Whose the objects are.
 pub(crate) const NAME: &str = "soroi";
@@ -31,7 +32,8 @@ Examples:
   soroi manifests --namespace batch --image registry.local/soroi:1 --config soroi.yaml > soroi.yaml
       keep the manifest in a repository of yours, with your settings
   soroi manifests | kubectl delete --ignore-not-found -f -
-      remove everything, the queues and PodGroups of all users included")]
+      remove everything; before that, delete what uses it while Soroi still runs: jobs, Workloads,
+      LocalQueues, ClusterQueues, ResourceFlavors, Topologies, in this order")]
 pub(crate) struct Args {
     /// Where Soroi runs, and keeps its lease
     #[arg(long, default_value = "soroi-system", value_name = "NAMESPACE")]
@@ -42,9 +44,23 @@ pub(crate) struct Args {
     /// How many replicas: one leads, the others stand by
     #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=9))]
     replicas: u8,
-    /// Settings: a `soroi.dev/v1alpha1` Configuration in YAML [default: those of an empty one]
+    /// Settings: a `soroi.dev/v1alpha1` Configuration in YAML [default: those of an empty one]. With
+    /// `webhooks: null` in it nothing is served over HTTPS: no validation, no v1beta1
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Who gives Jobs and pods their defaults: policies from Kubernetes 1.36 on, webhooks before
+    #[arg(long, value_enum, default_value_t, value_name = "BY")]
+    defaults: Defaults,
+}
+
+/// Who gives Jobs and pods their defaults when they are created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Defaults {
+    /// The API server itself, by MutatingAdmissionPolicy objects
+    #[default]
+    Policies,
+    /// Soroi, over HTTPS
+    Webhooks,
 }
 
 /// What is to be installed.
@@ -53,6 +69,7 @@ pub(crate) struct Wanted {
     pub(crate) namespace: String,
     pub(crate) image: String,
     pub(crate) replicas: u8,
+    pub(crate) defaults: Defaults,
     /// The Configuration as it stands in the ConfigMap.
     pub(crate) text: String,
     /// The same, read.
@@ -91,6 +108,7 @@ fn wanted(args: &Args, mut settings: Map<String, Value>) -> anyhow::Result<Wante
     };
     complete("http", "bindAddress", HTTP_BIND_ADDRESS);
     complete("leaderElection", "namespace", &args.namespace);
+    settings.entry("webhooks").or_insert_with(|| json!({}));
     let body = serde_saphyr::to_string(&settings)?;
     let text = format!("apiVersion: {}\nkind: {}\n{body}", config::API_VERSION, config::KIND);
     let configuration = config::parse(&text)?;
@@ -110,24 +128,55 @@ fn wanted(args: &Args, mut settings: Map<String, Value>) -> anyhow::Result<Wante
         !address.ip().is_loopback() && address.port() != 0,
         "http.bindAddress: {address} is not to be reached by a kubelet; use {HTTP_BIND_ADDRESS}"
     );
+    check_webhooks(args, &configuration)?;
     Ok(Wanted {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         replicas: args.replicas,
+        defaults: args.defaults,
         text,
         configuration,
     })
 }
 
+fn check_webhooks(args: &Args, configuration: &config::Configuration) -> anyhow::Result<()> {
+    let Some(settings) = &configuration.webhooks else {
+        ensure!(args.defaults == Defaults::Policies, "webhooks: --defaults webhooks needs them");
+        return Ok(());
+    };
+    let address = settings.bind_address;
+    ensure!(
+        !address.ip().is_loopback() && address.port() != 0,
+        "webhooks.bindAddress: {address} is not to be reached by an API server; use 0.0.0.0:9443"
+    );
+    ensure!(
+        settings.service == NAME,
+        "webhooks.service: must be {NAME}, the Service in this manifest, not {}",
+        settings.service
+    );
+    Ok(())
+}
+
 /// All objects, each after those that it needs.
 pub(crate) fn objects(wanted: &Wanted) -> anyhow::Result<Vec<Value>> {
     let mut objects = vec![program::namespace(wanted), program::priority_class()];
-    for crd in soroi_api::crds::all() {
+    let serves = wanted.configuration.webhooks.as_ref();
+    let definitions = match serves {
+        Some(settings) => webhooks::definitions(settings, &wanted.namespace),
+        None => soroi_api::crds::all(),
+    };
+    for crd in definitions {
         objects.push(serde_json::to_value(crd)?);
     }
     objects.extend(access::objects(wanted));
     objects.extend(program::objects(wanted));
-    objects.extend(admission::objects().into_iter().map(|(_, object)| object));
+    let policies = wanted.defaults == Defaults::Policies;
+    let mut rest = if policies { admission::objects() } else { Vec::new() };
+    if let Some(settings) = serves {
+        let account = install::account(&wanted.namespace);
+        rest.extend(webhooks::configurations(settings, &wanted.namespace, policies, &account));
+    }
+    objects.extend(rest.into_iter().map(|(_, object)| object));
     Ok(objects)
 }
 

@@ -5,6 +5,7 @@
 //!                                  │         (again after every loss of leadership)
 //!                                  ├──▶ admission: do pods of a release get our scheduler?
 //!                                  ├──▶ rivals: do Kueue or Volcano run here?
+//!                                  ├──▶ webhooks: admission and conversion over HTTPS
 //!                                  └──▶ health, readiness, metrics over HTTP
 //! ```
 //!
@@ -13,11 +14,12 @@
 pub(crate) mod admission;
 mod apply;
 pub(crate) mod config;
-mod install;
+pub(crate) mod install;
 mod lead;
 mod metrics;
 pub(crate) mod rivals;
 mod serve;
+pub(crate) mod webhooks;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -114,8 +116,13 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
     let client = kube::Client::try_from(access.clone()).context("cannot set up a client")?;
     let metrics = Arc::new(Metrics::default());
     let (tell_standing, standing) = watch::channel(Standing::Following(None));
-    let state =
-        serve::State { metrics: Arc::clone(&metrics), standing: standing.clone(), clock: clock.clone() };
+    let (tell_webhooks, answered) = watch::channel(configuration.webhooks.is_none());
+    let state = serve::State {
+        metrics: Arc::clone(&metrics),
+        standing: standing.clone(),
+        webhooks: answered,
+        clock: clock.clone(),
+    };
     let (address, served) = serve::serve(configuration.http.bind_address, state.clone()).await?;
     tracing::info!(%address, "health, readiness and metrics are served");
 
@@ -123,7 +130,7 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
     let prepared = async {
         rivals::refuse_beside_kueue(&client, &clock).await?;
         if args.install == Install::Auto {
-            install::install(&client, &clock, &configuration.leader_election.namespace).await?;
+            install::install(&client, &clock, &configuration).await?;
         }
         anyhow::Ok(())
     };
@@ -138,6 +145,19 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
     let (tell_rivals, rivals) = watch::channel(Rivals { volcano: true });
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
     parts.spawn(served);
+    if let Some(settings) = configuration.webhooks.clone() {
+        let (address, server) = webhooks::Server::bind(
+            client.clone(),
+            clock.clone(),
+            &configuration,
+            settings,
+            Arc::clone(&metrics),
+            tell_webhooks,
+        )
+        .await?;
+        tracing::info!(%address, "webhooks are served");
+        parts.spawn(server.run());
+    }
     let namespace = configuration.leader_election.namespace.clone();
     parts.spawn(admission::watch(
         client.clone(),

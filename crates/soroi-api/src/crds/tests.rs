@@ -197,3 +197,48 @@ fn an_object_may_come_without_a_spec_where_an_empty_one_is_valid() {
         ["ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "PodGroup", "Queue"]
     );
 }
+
+/// What both versions of Kueue's kinds have: structural schemas, one of them stored; and nothing of the
+/// new version's words in the old one.
+#[test]
+fn old_clients_are_served_by_conversion() {
+    let converter = k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig {
+        url: Some("https://127.0.0.1:9443/convert".into()),
+        ..Default::default()
+    };
+    let mut told = String::new();
+    for crd in v1beta1::all(&converter) {
+        if crd.spec.group != crate::kueue::GROUP {
+            assert!(crd.spec.conversion.is_none());
+            continue;
+        }
+        let [new, old] = crd.spec.versions.as_slice() else { panic!("two versions") };
+        assert!(new.storage && !old.storage && old.served && old.deprecated == Some(true));
+        let schema = |version: &CustomResourceDefinitionVersion| {
+            let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
+            serde_json::to_value(schema).unwrap()
+        };
+        let (new, old) = (schema(new), schema(old));
+        let mut found = Vec::new();
+        violations("", &old, false, &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        for word in
+            ["cohortName", "priorityClassRef", "preemptionGates", "concurrentAdmissionPolicy", "slices"]
+        {
+            assert!(!old.to_string().contains(word), "{word} in v1beta1 of {}", crd.spec.names.kind);
+        }
+        let same = if new == old { "the same" } else { "differs" };
+        told += &format!("{}: {same}\n", crd.spec.names.kind);
+    }
+    expect![[r#"
+        AdmissionCheck: differs
+        ClusterQueue: differs
+        Cohort: the same
+        LocalQueue: differs
+        ResourceFlavor: the same
+        Topology: the same
+        Workload: differs
+        WorkloadPriorityClass: the same
+    "#]]
+    .assert_eq(&told);
+}

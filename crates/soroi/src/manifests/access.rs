@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use soroi_control::access::ACCESS;
 
 use super::{NAME, Wanted, metadata};
-use crate::run::rivals;
+use crate::run::webhooks::objects as webhooks;
+use crate::run::{admission, rivals};
 
+const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The account, its rights in the cluster and in its own namespace.
@@ -23,7 +25,7 @@ pub(super) fn objects(wanted: &Wanted) -> Vec<Value> {
     });
     vec![
         account,
-        role("ClusterRole", None, &cluster()),
+        role("ClusterRole", None, &cluster(wanted)),
         binding("ClusterRole", None, &wanted.namespace),
         role("Role", namespace, &own(wanted)),
         binding("Role", namespace, &wanted.namespace),
@@ -47,7 +49,7 @@ fn binding(role: &str, namespace: Option<&str>, of: &str) -> Value {
 }
 
 /// In the whole cluster.
-fn cluster() -> Vec<Value> {
+fn cluster(wanted: &Wanted) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for access in ACCESS {
         let same = rules.last_mut().filter(|rule| {
@@ -60,22 +62,37 @@ fn cluster() -> Vec<Value> {
     }
     // Whether Kueue or Volcano run here.
     rules.push(rule("coordination.k8s.io", &["leases"], &["list"], &[rivals::KUEUE, rivals::VOLCANO]));
-    // Whether our admission policies changed.
-    let policies = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
-    rules.push(rule("admissionregistration.k8s.io", &policies, &["list", "watch"], &[]));
+    // Whether what gives Jobs and pods their defaults has changed.
+    rules.push(rule(ADMISSION, &admission::FOLLOWED, &["list", "watch"], &[]));
+    if wanted.configuration.webhooks.as_ref().is_some_and(|settings| settings.publishes()) {
+        // `caBundle`.
+        let definitions = webhooks::definition_names();
+        let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
+        let verbs = &["get", "patch"];
+        let configurations = &[webhooks::VALIDATING, webhooks::MUTATING];
+        rules.push(rule(ADMISSION, configurations, verbs, &[webhooks::NAME]));
+        rules.push(rule("apiextensions.k8s.io", &["customresourcedefinitions"], verbs, &definitions));
+    }
     rules
 }
 
 /// In its own namespace.
 fn own(wanted: &Wanted) -> Vec<Value> {
     let lease = wanted.configuration.leader_election.name.as_str();
-    vec![
+    let mut rules = vec![
         rule("coordination.k8s.io", &["leases"], &["get", "update"], &[lease]),
         // Creation cannot be limited by name: the name is not known yet when it is judged.
         rule("coordination.k8s.io", &["leases"], &["create"], &[]),
         // For show (`dryRun`), to see whether admission works.
         rule("", &["pods"], &["create"], &[]),
-    ]
+    ];
+    let webhooks = wanted.configuration.webhooks.as_ref();
+    if let Some(settings) = webhooks.filter(|settings| settings.certificate_files.is_none()) {
+        // The certificate authority that replicas share.
+        rules.push(rule("", &["secrets"], &["get", "update"], &[&settings.secret]));
+        rules.push(rule("", &["secrets"], &["create"], &[]));
+    }
+    rules
 }
 
 /// `names`: all objects if empty.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
 use super::{NAME, Wanted, labels, metadata};
+use crate::run::webhooks::objects as webhooks;
 
 /// Where the ConfigMap is mounted.
 const FOLDER: &str = "/etc/soroi";
@@ -44,12 +45,16 @@ fn configuration(wanted: &Wanted) -> Value {
 }
 
 fn service(wanted: &Wanted) -> Value {
+    let mut ports = vec![json!({ "name": "http", "port": http_port(wanted), "targetPort": "http" })];
+    if wanted.configuration.webhooks.is_some() {
+        ports.push(json!({ "name": "webhooks", "port": webhooks::PORT, "targetPort": "webhooks" }));
+    }
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": metadata(NAME, Some(&wanted.namespace)),
         "spec": {
             "selector": selector(),
-            "ports": [{ "name": "http", "port": http_port(wanted), "targetPort": "http" }],
+            "ports": ports,
         },
     })
 }
@@ -91,8 +96,9 @@ fn deployment(wanted: &Wanted) -> Value {
     })
 }
 
-fn digest(text: &str) -> String {
-    Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// Of a text without its last line break, which Helm takes away before it counts.
+pub(super) fn digest(text: &str) -> String {
+    Sha1::digest(text.trim_end().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn pod(wanted: &Wanted) -> Value {
@@ -128,11 +134,15 @@ fn container(wanted: &Wanted) -> Value {
     liveness["failureThreshold"] = 6.into();
     let mut readiness = probe("/readyz");
     readiness["periodSeconds"] = 5.into();
+    let mut ports = vec![json!({ "name": "http", "containerPort": http_port(wanted) })];
+    if let Some(settings) = &wanted.configuration.webhooks {
+        ports.push(json!({ "name": "webhooks", "containerPort": settings.bind_address.port() }));
+    }
     json!({
         "name": NAME,
         "image": wanted.image,
         "args": ["run", "--install=never", "--log=json", format!("--config={FOLDER}/{FILE}")],
-        "ports": [{ "name": "http", "containerPort": http_port(wanted) }],
+        "ports": ports,
         "livenessProbe": liveness,
         "readinessProbe": readiness,
         "resources": {

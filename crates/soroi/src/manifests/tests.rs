@@ -7,7 +7,13 @@ use expect_test::expect;
 use super::*;
 
 fn args() -> Args {
-    Args { namespace: "soroi-system".into(), image: IMAGE.into(), replicas: 2, config: None }
+    Args {
+        namespace: "soroi-system".into(),
+        image: IMAGE.into(),
+        replicas: 2,
+        config: None,
+        defaults: Defaults::Policies,
+    }
 }
 
 fn settings(text: &str) -> Map<String, Value> {
@@ -43,6 +49,8 @@ fn everything_is_there_after_what_it_needs() {
         MutatingAdmissionPolicyBinding   -              jobs.soroi.dev
         MutatingAdmissionPolicy          -              pods.soroi.dev
         MutatingAdmissionPolicyBinding   -              pods.soroi.dev
+        ValidatingWebhookConfiguration   -              soroi
+        MutatingWebhookConfiguration     -              soroi
     "#]]
     .assert_eq(&others.map(line).collect::<String>());
     let crds = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
@@ -107,11 +115,15 @@ fn the_rights_are_named_one_by_one() {
           scheduling.volcano.sh          queues/status: patch
           soroi.dev                      gangplans: get list watch create update patch delete
           coordination.k8s.io            leases: list only c1f6bfd2.kueue.x-k8s.io volcano
-          admissionregistration.k8s.io   mutatingadmissionpolicies mutatingadmissionpolicybindings: list watch
+          admissionregistration.k8s.io   mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations: list watch
+          admissionregistration.k8s.io   validatingwebhookconfigurations mutatingwebhookconfigurations: get patch only soroi
+          apiextensions.k8s.io           customresourcedefinitions: get patch only admissionchecks.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io cohorts.kueue.x-k8s.io localqueues.kueue.x-k8s.io resourceflavors.kueue.x-k8s.io topologies.kueue.x-k8s.io workloads.kueue.x-k8s.io workloadpriorityclasses.kueue.x-k8s.io
         Role
           coordination.k8s.io            leases: get update only soroi
           coordination.k8s.io            leases: create
                                          pods: create
+                                         secrets: get update only soroi-webhooks
+                                         secrets: create
     "#]]
     .assert_eq(&told);
     assert!(!told.contains('*'));
@@ -133,7 +145,7 @@ fn the_pod_is_as_small_as_it_can_be() {
         template:
           metadata:
             annotations:
-              soroi.dev/configuration: a0f0302d379f62bb090dfd72507e75a91f2525cb
+              soroi.dev/configuration: 6e44e481536ed60e847ac09c9367092514e25da1
             labels:
               app.kubernetes.io/component: controller
               app.kubernetes.io/name: soroi
@@ -173,6 +185,8 @@ fn the_pod_is_as_small_as_it_can_be() {
               ports:
               - containerPort: 8081
                 name: http
+              - containerPort: 9443
+                name: webhooks
               readinessProbe:
                 httpGet:
                   path: /readyz
@@ -215,6 +229,7 @@ fn the_pod_is_as_small_as_it_can_be() {
           bindAddress: 0.0.0.0:8081
         leaderElection:
           namespace: soroi-system
+        webhooks: {}
     "#]]
     .assert_eq(find(&objects, "ConfigMap")["data"]["configuration.yaml"].as_str().unwrap());
 }
@@ -240,6 +255,7 @@ fn settings_are_those_of_the_file_and_of_a_deployment() {
           name: other
           namespace: batch
         placement: QuotaOnly
+        webhooks: {}
     "#]]
     .assert_eq(&wanted.text);
     let objects = objects(&wanted).unwrap();
@@ -259,15 +275,80 @@ fn settings_that_cannot_work_are_refused() {
     let mut told = refusal("leaderElection: {namespace: elsewhere}");
     told += &refusal("http: {bindAddress: '127.0.0.1:8081'}");
     told += &refusal("http: {bindAddress: '0.0.0.0:0'}");
+    told += &refusal("webhooks: {bindAddress: '127.0.0.1:9443'}");
+    told += &refusal("webhooks: {service: other}");
+    told += &refusal("webhooks: {url: 'http://x'}");
+    told += &refusal("webhooks: {url: 'https://x/y'}");
+    told += &refusal("webhooks: {certificateLifetime: 1s}");
+    told += &refusal("webhooks: {certificateFiles: {key: a}}");
     told += &refusal("identity: me");
     told += &refusal("placment: Unified");
     expect![[r#"
         leaderElection.namespace: must be that of --namespace (soroi-system), not elsewhere
         http.bindAddress: 127.0.0.1:8081 is not to be reached by a kubelet; use 0.0.0.0:8081
         http.bindAddress: 0.0.0.0:0 is not to be reached by a kubelet; use 0.0.0.0:8081
+        webhooks.bindAddress: 127.0.0.1:9443 is not to be reached by an API server; use 0.0.0.0:9443
+        webhooks.service: must be soroi, the Service in this manifest, not other
+        webhooks.url: must be https:// and a host, with its port if not 443, not "http://x"
+        webhooks.url: must be https:// and a host, with its port if not 443, not "https://x/y"
+        webhooks.certificateLifetime: must be at least 15 s
+        webhooks.certificateFiles: missing field `certificate`
         identity: replicas of a Deployment have their own names; leave it out
-        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`
+        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn webhooks_ask_for_nothing_that_is_not_managed() {
+    let told = |defaults: Defaults, text: &str| {
+        let wanted = wanted(&Args { defaults, ..args() }, settings(text)).unwrap();
+        let mut told = String::new();
+        for object in objects(&wanted).unwrap() {
+            for webhook in object["webhooks"].as_array().into_iter().flatten() {
+                let of = object["kind"].as_str().unwrap().trim_end_matches("WebhookConfiguration");
+                let text = |value: &Value| value.to_string().replace('"', "");
+                let rules = webhook["rules"].as_array().unwrap().iter();
+                let rules: Vec<_> = rules
+                    .map(|rule| format!("{} {}", text(&rule["resources"]), text(&rule["operations"])))
+                    .collect();
+                let only = &webhook["objectSelector"]["matchExpressions"][0]["key"];
+                told += &format!(
+                    "{of} {} {} only {}\n",
+                    text(&webhook["name"]),
+                    text(&webhook["failurePolicy"]),
+                    text(only)
+                );
+                told += &format!("  {}\n", rules.join("\n  "));
+                told += &format!("  {}\n", webhook["clientConfig"]);
+            }
+        }
+        told
+    };
+    expect![[r#"
+        Validating kinds.soroi.dev Ignore only null
+          [clusterqueues,cohorts,localqueues,resourceflavors,topologies,workloads,workloads/status] [CREATE,UPDATE]
+          [podgroups] [CREATE,UPDATE]
+          [queues] [CREATE,UPDATE,DELETE]
+          [gangplans] [CREATE,UPDATE]
+          {"service":{"name":"soroi","namespace":"soroi-system","path":"/validate","port":443}}
+        Validating jobs.soroi.dev Ignore only kueue.x-k8s.io/queue-name
+          [jobs] [CREATE,UPDATE]
+          {"service":{"name":"soroi","namespace":"soroi-system","path":"/validate","port":443}}
+        Mutating queues.soroi.dev Ignore only null
+          [queues] [CREATE]
+          {"service":{"name":"soroi","namespace":"soroi-system","path":"/default","port":443}}
+    "#]].assert_eq(&told(Defaults::Policies, "{}"));
+    let by_webhooks = told(Defaults::Webhooks, "webhooks: {url: 'https://127.0.0.1:9443'}");
+    expect![[r#"
+        .soroi.dev Fail only kueue.x-k8s.io/queue-name
+          [jobs] [CREATE]
+          {"url":"https://127.0.0.1:9443/default"}
+        Mutating pods.soroi.dev Fail only soroi.dev/gang
+          [pods] [CREATE]
+          {"url":"https://127.0.0.1:9443/default"}
+    "#]]
+    .assert_eq(by_webhooks.split_once("Mutating jobs").unwrap().1);
+    assert_eq!(told(Defaults::Policies, "webhooks: null"), "");
 }
 
 /// kubectl reads YAML 1.1, where more words than `true` are truth values.

@@ -24,10 +24,13 @@ use tokio::sync::watch;
 
 use super::apply::get;
 use super::metrics::Metrics;
+use super::webhooks::objects;
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const POLICIES: &str = "mutatingadmissionpolicies";
 const BINDINGS: &str = "mutatingadmissionpolicybindings";
+/// What may give a pod our scheduler. The last one is served everywhere.
+pub(crate) const FOLLOWED: [&str; 3] = [POLICIES, BINDINGS, objects::MUTATING];
 /// Says whose the policies are.
 pub(crate) const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
 /// How soon a failed proof is tried again: the API server takes about a second to put a new policy
@@ -140,7 +143,7 @@ fn mutation(expression: &str) -> Value {
 }
 
 /// Says for ever whether a labelled pod gets our scheduler: tried at start, after every change of a
-/// policy or binding of ours, and from time to time. After a change it counts as lost until a proof
+/// policy, binding or webhook configuration of ours, and from time to time. After a change it counts as lost until a proof
 /// that cannot tell of the time before.
 pub(crate) async fn watch(
     client: kube::Client,
@@ -149,7 +152,9 @@ pub(crate) async fn watch(
     works: watch::Sender<bool>,
     metrics: Arc<Metrics>,
 ) -> anyhow::Result<()> {
-    let mut changes = futures::stream::select_all([POLICIES, BINDINGS].map(|resource| {
+    let policies = are_served(&client).await.unwrap_or(true);
+    let followed = if policies { &FOLLOWED[..] } else { &[objects::MUTATING] };
+    let mut changes = futures::stream::select_all(followed.iter().copied().map(|resource| {
         let query = Query::path(format!("{GROUP}/{resource}")).labels(format!("{}={}", LABEL.0, LABEL.1));
         let changes = soroi_watch::watch::<PartialObjectMeta>(client.clone(), clock.clone(), query, 0);
         changes.map(move |change| (resource, change)).boxed()

@@ -1,4 +1,4 @@
-//! Objects of ours on the cluster: server-side apply, as the field manager `soroi`.
+//! Objects of ours on the cluster: mostly by server-side apply, as the field manager `soroi`.
 //!
 //! Knows paths and patches; never what the objects are for.
 
@@ -22,4 +22,21 @@ pub(crate) async fn get<T: DeserializeOwned>(client: &kube::Client, path: &str) 
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Sends a body that is no apply; the answer is an object.
+pub(crate) async fn send(
+    client: &kube::Client,
+    method: &str,
+    path: &str,
+    content: &str,
+    body: &Value,
+) -> kube::Result<Value> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, content)
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
 }

@@ -4,7 +4,7 @@
 //! Knows the file. Every field is used; its default suits a cluster that nothing is known of.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -45,6 +45,8 @@ pub(crate) struct Configuration {
     pub(crate) leader_election: LeaderElection,
     /// Where health, readiness and metrics are served.
     pub(crate) http: Http,
+    /// Admission and conversion over HTTPS; left out, they are not served.
+    pub(crate) webhooks: Option<Webhooks>,
 }
 
 /// As in `soroi.dev/placement`.
@@ -117,6 +119,35 @@ pub(crate) struct Http {
     pub(crate) bind_address: SocketAddr,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Webhooks {
+    /// Address and port; port 0 takes a free one.
+    pub(crate) bind_address: SocketAddr,
+    /// The Service, in the lease's namespace, by which the API server reaches us.
+    pub(crate) service: String,
+    /// Instead of the Service: `https://` and host, for a Soroi outside of the cluster.
+    pub(crate) url: Option<String>,
+    /// The Secret, in the lease's namespace, with our own certificate authority.
+    pub(crate) secret: String,
+    /// How long a certificate of that authority is valid; it is renewed when a third is left.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) certificate_lifetime: Duration,
+    /// Instead of our own authority: files that somebody else keeps up to date.
+    pub(crate) certificate_files: Option<CertificateFiles>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CertificateFiles {
+    /// The certificate and what lies between it and its authority, PEM.
+    pub(crate) certificate: PathBuf,
+    /// Its key, PEM.
+    pub(crate) key: PathBuf,
+    /// The authorities, PEM, for `caBundle`; left out, somebody else writes that.
+    pub(crate) authority: Option<PathBuf>,
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         let settings = Settings::default();
@@ -161,6 +192,59 @@ impl Default for Http {
         Self { bind_address: SocketAddr::from(([127, 0, 0, 1], 8081)) }
     }
 }
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self {
+            bind_address: SocketAddr::from(([0, 0, 0, 0], 9443)),
+            service: "soroi".into(),
+            url: None,
+            secret: "soroi-webhooks".into(),
+            certificate_lifetime: Duration::from_hours(90 * 24),
+            certificate_files: None,
+        }
+    }
+}
+
+impl Webhooks {
+    /// The names under which the API server connects.
+    pub(crate) fn names(&self, namespace: &str) -> anyhow::Result<Vec<String>> {
+        let Some(url) = &self.url else {
+            let name = format!("{}.{namespace}.svc", self.service);
+            return Ok(vec![format!("{name}.cluster.local"), name]);
+        };
+        let uri: http::Uri = url.parse().context("webhooks.url")?;
+        let host = uri.host().context("webhooks.url: has no host")?;
+        Ok(vec![host.trim_matches(['[', ']']).to_owned()])
+    }
+
+    /// Whether we tell the API server by whom our certificate is signed.
+    pub(crate) fn publishes(&self) -> bool {
+        self.certificate_files.as_ref().is_none_or(|files| files.authority.is_some())
+    }
+
+    fn check(&self, namespace: &str) -> anyhow::Result<()> {
+        if let Some(url) = &self.url {
+            let host = url.strip_prefix("https://").unwrap_or_default();
+            ensure!(
+                !host.is_empty() && !host.contains('/'),
+                "webhooks.url: must be https:// and a host, with its port if not 443, not {url:?}"
+            );
+        }
+        self.names(namespace)?;
+        ensure!(!self.service.is_empty(), "webhooks.service: must not be empty");
+        ensure!(!self.secret.is_empty(), "webhooks.secret: must not be empty");
+        ensure!(
+            self.certificate_lifetime >= LIFETIME_MIN,
+            "webhooks.certificateLifetime: must be at least {} s",
+            LIFETIME_MIN.as_secs()
+        );
+        Ok(())
+    }
+}
+
+/// Shorter, and a certificate could expire while replicas tell each other of the next one.
+const LIFETIME_MIN: Duration = Duration::from_secs(15);
 
 impl Configuration {
     /// What the control side is told.
@@ -207,6 +291,9 @@ impl Configuration {
             "requests.timeout: must be less than leaderElection.leaseDuration"
         );
         ensure!(self.requests.in_flight > 0, "requests.inFlight: must be at least 1");
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.check(namespace)?;
+        }
         ensure!(self.undo_backoff.min <= self.undo_backoff.max, "undoBackoff.min: must not exceed max");
         Ok(())
     }

@@ -13,6 +13,8 @@ use soroi_clock::Clock;
 
 use super::admission;
 use super::apply::{apply, get};
+use super::config::Configuration;
+use super::webhooks::objects;
 
 /// How long the API server may take to serve a definition that it has accepted.
 const SERVED_MAX: Duration = Duration::from_secs(30);
@@ -22,25 +24,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// What the API server refused, or a definition of another product that does not serve what we need.
-pub(crate) async fn install(client: &kube::Client, clock: &Clock, namespace: &str) -> anyhow::Result<()> {
+pub(crate) async fn install(
+    client: &kube::Client,
+    clock: &Clock,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
+    let namespace = configuration.leader_election.namespace.as_str();
     let path = format!("/api/v1/namespaces/{namespace}");
     if get::<Value>(client, &path).await?.is_none() {
         let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         apply(client, &path, &object).await?;
     }
-    for crd in soroi_api::crds::all() {
+    let definitions = match &configuration.webhooks {
+        Some(webhooks) => objects::definitions(webhooks, namespace),
+        None => soroi_api::crds::all(),
+    };
+    for crd in definitions {
         define(client, &crd).await?;
     }
-    if admission::are_served(client).await? {
-        for (path, object) in admission::objects() {
-            apply(client, &path, &object).await?;
-        }
+    let policies = admission::are_served(client).await?;
+    let mut objects = if policies { admission::objects() } else { Vec::new() };
+    if let Some(webhooks) = &configuration.webhooks {
+        objects.extend(objects::configurations(webhooks, namespace, policies, &account(namespace)));
+    }
+    for (path, object) in objects {
+        apply(client, &path, &object).await?;
     }
     for crd in soroi_api::crds::all() {
         served(client, clock, &crd).await?;
     }
     tracing::info!("what Soroi needs on the cluster is in place");
     Ok(())
+}
+
+/// The account that `soroi manifests` installs.
+pub(crate) fn account(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{}", objects::NAME)
 }
 
 fn name(crd: &CustomResourceDefinition) -> &str {
@@ -61,11 +80,14 @@ async fn define(client: &kube::Client, crd: &CustomResourceDefinition) -> anyhow
 }
 
 /// Made by the generator that Kueue and Volcano use (it leaves its version), or converted by a
-/// webhook. Ours are neither.
+/// webhook that is not ours.
 fn is_foreign(crd: &CustomResourceDefinition) -> bool {
     let generated = crd.metadata.annotations.iter().flatten();
     let converted = crd.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook");
-    converted || generated.into_iter().any(|(key, _)| key.starts_with("controller-gen.kubebuilder.io/"))
+    let ours =
+        crd.metadata.labels.iter().flatten().any(|(key, value)| (&**key, &**value) == admission::LABEL);
+    (converted && !ours)
+        || generated.into_iter().any(|(key, _)| key.starts_with("controller-gen.kubebuilder.io/"))
 }
 
 /// Waits until the objects of a definition can be listed.
@@ -90,14 +112,20 @@ async fn served(client: &kube::Client, clock: &Clock, crd: &CustomResourceDefini
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::config::Webhooks;
 
     #[test]
     fn definitions_of_others_are_known_by_their_generator_and_conversion() {
-        for mut crd in soroi_api::crds::all() {
+        let converted = objects::definitions(&Webhooks::default(), "soroi-system");
+        for mut crd in soroi_api::crds::all().into_iter().chain(converted) {
             assert!(!is_foreign(&crd), "{}", name(&crd));
             let annotations = crd.metadata.annotations.get_or_insert_default();
             annotations.insert("controller-gen.kubebuilder.io/version".into(), "v0.20.1".into());
             assert!(is_foreign(&crd), "{}", name(&crd));
+        }
+        for mut crd in objects::definitions(&Webhooks::default(), "soroi-system") {
+            crd.metadata.labels = None;
+            assert_eq!(is_foreign(&crd), crd.spec.group == soroi_api::kueue::GROUP, "{}", name(&crd));
         }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) struct Metrics {
     evicted: Family<QueueReason, Counter>,
     decisions: Family<Made, Counter>,
     requests: Family<Asked, Counter>,
+    reviews: Family<Asked, Counter>,
     deciding: Histogram,
     leader: Gauge,
     epoch: Gauge,
@@ -93,6 +94,7 @@ impl Default for Metrics {
             evicted: Family::default(),
             decisions: Family::default(),
             requests: Family::default(),
+            reviews: Family::default(),
             // From a tenth of a millisecond to three seconds.
             deciding: Histogram::new(exponential_buckets(0.0001, 2.0, 16)),
             leader: Gauge::default(),
@@ -129,6 +131,8 @@ impl Metrics {
         soroi.register("decisions", help, self.decisions.clone());
         let help = "Requests of the control loop by what was asked and what came of it";
         soroi.register("requests", help, self.requests.clone());
+        let help = "Requests to our webhooks by what was asked and what came of it";
+        soroi.register("webhook_requests", help, self.reviews.clone());
         let help = "How long it took to decide what can be decided";
         soroi.register_with_unit("deciding", help, Unit::Seconds, self.deciding.clone());
         soroi.register("leader", "1 while this replica leads", self.leader.clone());
@@ -177,6 +181,11 @@ impl Metrics {
         self.usage.clear();
         locked(&self.paid).clear();
         locked(&self.used).clear();
+    }
+
+    /// A webhook was asked.
+    pub(crate) fn reviewed(&self, call: &'static str, answer: &'static str) {
+        self.reviews.get_or_create(&Asked { call, answer }).inc();
     }
 
     pub(crate) fn admission_works(&self, works: bool) {

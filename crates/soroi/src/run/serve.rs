@@ -1,7 +1,7 @@
 //! Health, readiness and metrics over plain HTTP, on loopback unless configured otherwise.
 //!
-//! `/healthz`: the process answers. `/readyz`: it has prepared the cluster and takes part in the
-//! election, and if it leads it has read all objects; a follower is as ready as a leader.
+//! `/healthz`: the process answers. `/readyz`: it has prepared the cluster, answers webhooks if
+//! it is to, and takes part in the election, and if it leads it has read all objects; a follower is as ready as a leader.
 //! `/metrics`: OpenMetrics text.
 
 use std::net::SocketAddr;
@@ -27,6 +27,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 pub(crate) struct State {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) standing: watch::Receiver<Standing>,
+    /// Whether webhooks are answered; true if they are not served at all.
+    pub(crate) webhooks: watch::Receiver<bool>,
     pub(crate) clock: Clock,
 }
 
@@ -50,6 +52,7 @@ pub(crate) async fn serve(
 async fn readiness(Extract(state): Extract<State>) -> impl IntoResponse {
     let words = match &*state.standing.borrow() {
         _ if !state.metrics.is_prepared() => Err("preparing the cluster".to_owned()),
+        _ if !*state.webhooks.borrow() => Err("making a certificate for the webhooks".to_owned()),
         Standing::Following(None) => Err("looking for the leader".to_owned()),
         Standing::Following(Some(leader)) => Ok(format!("following {leader}")),
         Standing::Leading(term) if state.clock.now() >= term.until => Err("the term is over".to_owned()),

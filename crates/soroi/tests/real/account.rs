@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::board::{holds, text};
-use crate::installed::manifests;
+use crate::installed::{manifests, webhooks};
 use crate::plane::{Plane, hog, job, pause};
-use crate::product::Product;
+use crate::product::{Product, SHORT};
 
 fn group(name: &str, members: u32) -> Value {
     json!({
@@ -45,15 +45,11 @@ fn bound(plane: &Plane) -> usize {
 #[ignore = "needs a real control plane: cargo xtask test --real"]
 fn what_is_installed_is_enough_and_nothing_is_forbidden() {
     let plane = Plane::up("account");
-    plane.install(&manifests(&[]));
+    let settings =
+        format!("{SHORT}{}timeouts: {{start: 2s}}\nundoBackoff: {{min: 30s, max: 60s}}\n", webhooks(""));
+    plane.install(&manifests(&plane, &settings, &[]));
     let before = plane.forbidden();
-    let settings = "
-leaderElection: {leaseDuration: 2s, renewEvery: 400ms}
-requests: {timeout: 1s}
-timeouts: {start: 2s}
-undoBackoff: {min: 30s, max: 60s}
-";
-    let product = Product::under_account(&plane, "soroi", settings, &plane.account());
+    let product = Product::under_account(&plane, "soroi", &settings, &plane.account());
     plane.wait(30, "admission works", || product.said().contains("admission works"));
     plane.apply(include_str!("queues.yaml"));
 
@@ -110,4 +106,7 @@ undoBackoff: {min: 30s, max: 60s}
     }
     pause(1_000);
     assert_eq!(plane.forbidden(), before, "{}", product.said());
+    let all = manifests(&plane, &settings, &[]);
+    let removed = plane.try_kubectl(&["delete", "--timeout=60s", "-f", "-"], Some(&all));
+    removed.unwrap_or_else(|error| panic!("{error}"));
 }

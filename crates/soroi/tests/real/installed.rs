@@ -1,13 +1,35 @@
 //! Soroi as `soroi manifests` installs it, and the account that it has then.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::plane::Plane;
 
-/// What is printed for this namespace.
-pub fn manifests(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_soroi")).arg("manifests").args(arguments).output().unwrap();
+/// The head of every settings file.
+pub const HEAD: &str = "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\n";
+
+/// Settings without webhooks: a product that may be down at any time, and an API server that must not
+/// wait for it.
+pub const WITHOUT_WEBHOOKS: &str = "webhooks: null\n";
+
+/// Settings with webhooks that the API server can reach: there is no network of Services.
+#[allow(dead_code, reason = "stories of `scenarios/` do without")]
+pub fn webhooks(more: &str) -> String {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    format!("webhooks: {{url: 'https://127.0.0.1:{free}', bindAddress: '0.0.0.0:{free}'{more}}}\n")
+}
+
+/// What is printed for these settings.
+pub fn manifests(plane: &Plane, settings: &str, arguments: &[&str]) -> String {
+    let config = plane.dir.join("manifests.yaml");
+    std::fs::write(&config, format!("{HEAD}{settings}")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_soroi"))
+        .args(["manifests", "--config"])
+        .arg(config)
+        .args(arguments)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -21,3 +21,4 @@ mod product;
 mod replicas;
 mod restart;
 mod undo;
+mod webhooks;

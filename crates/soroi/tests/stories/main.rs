@@ -138,7 +138,7 @@ fn play_all(cases: Vec<Case>) -> Vec<String> {
 /// A control plane on which Soroi is installed as users do it.
 fn installed_plane(name: &str) -> Plane {
     let plane = Plane::bare(name, UP);
-    plane.install(&installed::manifests(&[]));
+    plane.install(&installed::manifests(&plane, installed::WITHOUT_WEBHOOKS, &[]));
     plane.account();
     plane
 }

@@ -63,6 +63,7 @@ http: {bindAddress: '0.0.0.0:0'}
             http: Http {
                 bind_address: 0.0.0.0:0,
             },
+            webhooks: None,
         }"#]]
     .assert_eq(&format!("{configuration:#?}"));
     expect![[r#"
@@ -93,7 +94,7 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(
