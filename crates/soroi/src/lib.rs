@@ -4,6 +4,7 @@
 //! decision about pods and queues is made elsewhere.
 
 mod bench;
+mod convert;
 mod crds;
 mod demo;
 mod manifests;
@@ -59,6 +60,9 @@ enum Command {
     /// PriorityClass, and the admission policies. For `soroi manifests | kubectl apply --server-side
     /// -f -`; the same again with a newer version is the upgrade.
     Manifests(manifests::Args),
+    /// Work on settings: those of a Kueue as Soroi's
+    #[command(subcommand)]
+    Config(convert::Command),
     /// Measure how fast Soroi decides
     #[command(subcommand)]
     Bench(bench::Command),
@@ -85,6 +89,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Crds => crds::run(out),
         Command::Manifests(args) => manifests::run(&args, out),
+        Command::Config(command) => convert::run(&command, out),
         Command::Bench(command) => bench::run(&command, out),
     }
 }

@@ -23,6 +23,7 @@ fn help_teaches_the_commands() {
           run        Run on a cluster: admit, place and bind gangs
           crds       Print the custom resource definitions as YAML
           manifests  Print everything to install as YAML
+          config     Work on settings: those of a Kueue as Soroi's
           bench      Measure how fast Soroi decides
 
         Options:

@@ -1,0 +1,270 @@
+//! `soroi config`: settings of Kueue as settings of Soroi.
+//!
+//! Every setting of the file is either carried over or named, with the reason why it is not: nothing is
+//! lost silently. Knows the fields of `config.kueue.x-k8s.io` (Kueue 0.18, v1beta1 and v1beta2). What
+//! Soroi's own fields mean is known by `run::config`, which also judges what comes out.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value, json};
+
+use crate::run::config;
+
+/// What can be done with settings.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Print Soroi's settings for those of a Kueue
+    ///
+    /// Reads a Configuration of `config.kueue.x-k8s.io`, or the ConfigMap that holds one, and prints a
+    /// Configuration for `soroi run --config`. What has no meaning here is named in comments, each with
+    /// the reason.
+    #[command(after_help = "\
+Example:
+  kubectl --namespace kueue-system get configmap kueue-manager-config --output yaml | soroi config convert -")]
+    Convert {
+        /// The file; `-` for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Does it.
+pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let Command::Convert { file } = command;
+    let text = read(file)?;
+    let converted = convert(&text).with_context(|| file.display().to_string())?;
+    out.write_all(converted.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    if file != Path::new("-") {
+        return std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+    Ok(text)
+}
+
+const GROUP: &str = "config.kueue.x-k8s.io/";
+
+/// The whole answer.
+fn convert(text: &str) -> anyhow::Result<String> {
+    let kueue = configuration(serde_saphyr::from_str(text)?)?;
+    let version = kueue["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let mut settings = Settings::new(kueue);
+    let mut ours = json!({});
+    carry_over(&mut settings, &mut ours);
+    let mut answer = format!("# From a {version} Configuration.\n");
+    answer += &format!("apiVersion: {}\nkind: {}\n", config::API_VERSION, config::KIND);
+    answer += &serde_saphyr::to_string(&ours)?;
+    config::parse(&answer).context("Soroi cannot have these settings together")?;
+    answer += &settings.named();
+    Ok(answer)
+}
+
+/// The Configuration itself, or that of a ConfigMap.
+fn configuration(mut file: Value) -> anyhow::Result<Value> {
+    if file["kind"] == "ConfigMap" {
+        let data = file["data"].as_object().into_iter().flatten();
+        let mut texts = data.filter_map(|(_, text)| text.as_str());
+        let (Some(text), None) = (texts.next(), texts.next()) else {
+            bail!("data: the ConfigMap must hold one file");
+        };
+        file = serde_saphyr::from_str(text).context("data")?;
+    }
+    let version = file["apiVersion"].as_str().unwrap_or_default();
+    if !["v1beta1", "v1beta2"].iter().any(|known| version.strip_prefix(GROUP) == Some(known)) {
+        bail!("apiVersion: must be {GROUP}v1beta1 or v1beta2, not {version:?}");
+    }
+    if file["kind"] != config::KIND {
+        bail!("kind: must be {}, not {}", config::KIND, file["kind"]);
+    }
+    if let Some(file) = file.as_object_mut() {
+        file.remove("kind");
+    }
+    Ok(file)
+}
+
+/// What is still to be carried over or named: one value per path. Lists are values.
+struct Settings(BTreeMap<String, Value>);
+
+impl Settings {
+    fn new(mut kueue: Value) -> Self {
+        let mut flat = BTreeMap::new();
+        if let Some(kueue) = kueue.as_object_mut() {
+            kueue.remove("apiVersion");
+            flatten("", kueue, &mut flat);
+        }
+        Self(flat)
+    }
+
+    fn take(&mut self, path: &str) -> Option<Value> {
+        self.0.remove(path)
+    }
+
+    fn text(&mut self, path: &str) -> Option<String> {
+        self.take(path).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    /// Takes an address that Soroi can have, too; any other is left to be named.
+    fn address(&mut self, path: &str) -> Option<String> {
+        let text = self.0.get(path)?.as_str()?;
+        let address = whole(text)?;
+        self.take(path);
+        Some(address)
+    }
+
+    /// Takes the two halves of the webhooks' address.
+    fn host_and_port(&mut self) -> Option<String> {
+        let port = self.0.get("webhook.port")?;
+        let host = self.0.get("webhook.host").and_then(Value::as_str).unwrap_or_default();
+        let address = whole(&format!("{host}:{port}"))?;
+        self.take("webhook.port");
+        self.take("webhook.host");
+        Some(address)
+    }
+
+    /// What has not been carried over, with the reasons.
+    fn named(self) -> String {
+        let (mut same, mut lost) = (String::new(), String::new());
+        for (path, value) in self.0 {
+            let line = |words: &str| format!("#   {path}: {value}\n#     {words}\n");
+            match reason(&path) {
+                Some((Some(here), words)) if value == here => same += &line(words),
+                Some((_, words)) => lost += &line(words),
+                None => lost += &line("unknown to Soroi, and to the Kueue that it was compared with (0.18)"),
+            }
+        }
+        let mut named = String::new();
+        for (head, lines) in [("As Soroi does it anyway", same), ("Without effect here", lost)] {
+            if !lines.is_empty() {
+                named += &format!("#\n# {head}:\n{lines}");
+            }
+        }
+        named
+    }
+}
+
+/// `:8081` means every address.
+fn whole(text: &str) -> Option<String> {
+    let text = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    text.parse::<std::net::SocketAddr>().is_ok().then_some(text)
+}
+
+fn flatten(head: &str, map: &Map<String, Value>, flat: &mut BTreeMap<String, Value>) {
+    for (key, value) in map {
+        let path = if head.is_empty() { key.clone() } else { format!("{head}.{key}") };
+        match value {
+            Value::Object(map) if !map.is_empty() => flatten(&path, map, flat),
+            Value::Null => {}
+            value => {
+                flat.insert(path, value.clone());
+            }
+        }
+    }
+}
+
+fn carry_over(settings: &mut Settings, ours: &mut Value) {
+    for (theirs, group, field) in [
+        ("waitForPodsReady.recoveryTimeout", "timeouts", "recovery"),
+        ("leaderElection.leaseDuration", "leaderElection", "leaseDuration"),
+        ("leaderElection.retryPeriod", "leaderElection", "renewEvery"),
+    ] {
+        if let Some(span) = settings.text(theirs) {
+            ours[group][field] = span.into();
+        }
+    }
+    let mut pause = |field: &str| settings.text(&format!("waitForPodsReady.requeuingStrategy.{field}"));
+    let (base, most) = (pause("backoffBaseSeconds"), pause("backoffMaxSeconds"));
+    // Kueue's own longest pause, where only the first one is given.
+    let most = most.or_else(|| base.as_ref().map(|_| "3600".into()));
+    for (seconds, field) in [(base, "min"), (most, "max")] {
+        if let Some(seconds) = seconds {
+            ours["undoBackoff"][field] = format!("{seconds}s").into();
+        }
+    }
+    if let Some(address) = settings.address("health.healthProbeBindAddress") {
+        ours["http"]["bindAddress"] = address.into();
+    }
+    // Kueue always serves them.
+    ours["webhooks"] = json!({});
+    if let Some(address) = settings.host_and_port() {
+        ours["webhooks"]["bindAddress"] = address.into();
+    }
+    let folder = settings.text("webhook.certDir").filter(|folder| !folder.is_empty());
+    let managed = settings.0.get("internalCertManagement.enable") != Some(&json!(false));
+    if !managed || folder.is_some() {
+        settings.take("internalCertManagement.enable");
+        // Where Kueue looks if it is not told (controller-runtime).
+        let folder = folder.unwrap_or_else(|| "/tmp/k8s-webhook-server/serving-certs".into());
+        let file = |name: &str| format!("{folder}/{name}");
+        ours["webhooks"]["certificateFiles"] =
+            json!({ "certificate": file("tls.crt"), "key": file("tls.key") });
+    }
+}
+
+type Reason = (&'static str, Option<&'static str>, &'static str);
+
+/// Why settings are not carried over: the path or what it begins with; the value, as JSON, with which
+/// Kueue does as Soroi always does; the words. The longest path counts.
+const REASONS: &[Reason] = &[
+    ("admissionFairSharing", None, "fair sharing is not served yet"),
+    ("clientConnection", None, "Soroi does not limit its rate; requests.inFlight bounds what is under way"),
+    ("controller", None, "one loop does all the work"),
+    ("fairSharing", None, "fair sharing is not served yet"),
+    ("featureGates", None, "Soroi has no gates: what it has is on"),
+    ("gracefulShutdownTimeout", None, "a stop takes at most 15 s"),
+    ("health", None, "they are /healthz and /readyz"),
+    ("integrations.externalFrameworks", None, "only Jobs, PodGroups and pods are served"),
+    ("integrations.frameworks", None, "Jobs, PodGroups and pods are always served, other kinds not yet"),
+    ("integrations.labelKeysToCopy", None, "labels of Jobs are not copied"),
+    ("integrations.podOptions", None, "pods are managed by PodGroup or scheduler name, in every namespace"),
+    ("internalCertManagement", None, "webhooks.service and webhooks.secret have names of their own"),
+    ("internalCertManagement.enable", Some("true"), "Soroi makes its own certificates"),
+    ("leaderElection", None, "the lease has a name and namespace of its own"),
+    ("leaderElection.leaderElect", Some("true"), "a leader is always elected"),
+    ("leaderElection.renewDeadline", None, "a term lasts as long as its last renewal, no longer"),
+    ("leaderElection.resourceLock", Some("\"leases\""), "it is a Lease"),
+    ("manageJobsWithoutQueueName", Some("false"), "Jobs without a queue-name are left alone"),
+    ("managedJobsNamespaceSelector", None, "Jobs without a queue-name are left alone in every namespace"),
+    ("metrics", None, "metrics are served with health and readiness, at http.bindAddress"),
+    ("metrics.enableClusterQueueResources", Some("true"), "usage of queues is always shown"),
+    ("multiKueue", None, "several clusters are not served yet"),
+    ("namespace", None, "Soroi has a namespace of its own: leaderElection.namespace"),
+    ("objectRetentionPolicies", None, "finished Workloads stay as long as their Jobs"),
+    ("pprofBindAddress", None, "there is no such profile"),
+    ("resources", None, "resources are counted as pods name them"),
+    ("tls", None, "TLS 1.2 and 1.3, with the ciphers of rustls"),
+    ("visibilityServer", None, "the visibility API is not served yet"),
+    ("waitForPodsReady", None, "a gang starts as a whole or not at all, whatever this says"),
+    ("waitForPodsReady.blockAdmission", Some("false"), "no gang waits for another to be ready"),
+    ("waitForPodsReady.enable", None, "a gang always starts as a whole"),
+    ("waitForPodsReady.requeuingStrategy.backoffLimitCount", None, "a gang is tried again without limit"),
+    (
+        "waitForPodsReady.requeuingStrategy.timestamp",
+        Some("\"Creation\""),
+        "a gang whose start was taken back keeps its place in the queue",
+    ),
+    (
+        "waitForPodsReady.timeout",
+        None,
+        "pods that run and never become ready are not evicted; for missing pods there is timeouts.start",
+    ),
+    ("webhook", None, "webhooks are served as webhooks says"),
+];
+
+fn reason(path: &str) -> Option<(Option<Value>, &'static str)> {
+    let fits =
+        |head: &str| path.strip_prefix(head).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let found = REASONS.iter().filter(|(head, ..)| fits(head)).max_by_key(|(head, ..)| head.len())?;
+    let same = found.1.map(|text| serde_json::from_str(text).expect("the table holds JSON"));
+    Some((same, found.2))
+}
+
+#[cfg(test)]
+mod tests;
