@@ -4,6 +4,8 @@
 //! by the modules below, and by those whose work it is (`soroi_api::crds`, `run::admission`).
 
 mod access;
+#[cfg(test)]
+mod chart;
 mod program;
 
 use std::io::Write;

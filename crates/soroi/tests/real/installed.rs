@@ -11,6 +11,7 @@ pub const HEAD: &str = "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\n";
 
 /// Settings without webhooks: a product that may be down at any time, and an API server that must not
 /// wait for it.
+#[allow(dead_code, reason = "stories that are told by kubectl have them")]
 pub const WITHOUT_WEBHOOKS: &str = "webhooks: null\n";
 
 /// Settings with webhooks that the API server can reach: there is no network of Services.

@@ -14,7 +14,9 @@
 mod account;
 mod admission;
 mod board;
+mod chart;
 mod hog;
+mod image;
 mod installed;
 mod plane;
 mod product;
