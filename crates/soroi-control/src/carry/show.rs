@@ -103,7 +103,13 @@ pub(crate) fn group(
     let members = scene.world.group_members(group, &feeders);
     let members: Vec<Member> = members.into_iter().map(|pod| Member::of(pod, placed(pod))).collect();
     let stage = course.map_or(&Stage::Waiting, |course| &course.stage);
+    let least = group.min_member;
+    let scheduled = members.iter().filter(|member| member.is_scheduled()).count();
+    // Pods beyond the minimum may wait for room; the group is ready all the same (Volcano's gang
+    // plugin judges only groups that are not).
+    let ready = u32::try_from(scheduled).is_ok_and(|scheduled| scheduled > 0 && scheduled >= least);
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
+        (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
         (Some(told), _) => verdict(told),
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
@@ -111,7 +117,6 @@ pub(crate) fn group(
     };
     let admitted = matches!(stage, Stage::Admitted { .. });
     let before = &known.facts.status;
-    let least = group.min_member;
     let uid = &known.meta.uid;
     let (after, event) =
         project::group::status(uid, least, &members, admitted, &verdict, Some(before), scene.now);

@@ -64,6 +64,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// It has a node, is about to get one, or has done its part (Volcano's `ScheduledStatus`).
+    pub fn is_scheduled(&self) -> bool {
+        self.status.is_scheduled() || self.had_node
+    }
+
     /// A member as its pod shows it. `placed`: a place was decided for it, and its bind is under way.
     pub fn of(pod: &PodFacts, placed: bool) -> Self {
         let bound = pod.pod.node.is_some();
@@ -132,7 +137,7 @@ pub fn status(
 fn phase(min_member: u32, members: &[Member], admitted: bool, unschedulable: bool) -> PodGroupPhase {
     let min_member = usize::try_from(min_member).unwrap_or(usize::MAX);
     let running = members.iter().any(|member| member.status == TaskStatus::Running);
-    let scheduled = members.iter().filter(|member| member.status.is_scheduled() || member.had_node).count();
+    let scheduled = members.iter().filter(|member| member.is_scheduled()).count();
     let ended = |member: &&Member| matches!(member.status, TaskStatus::Succeeded | TaskStatus::Failed);
     let completed = members.iter().filter(ended).count();
     if running && unschedulable {

@@ -47,6 +47,41 @@ fn a_group_is_bound_as_a_whole() {
 }
 
 #[test]
+fn a_pod_beyond_the_minimum_waits_without_harm_to_its_group() {
+    play(Config::default(), |mut story| async move {
+        story.apply(CLUSTER).await;
+        story.create(&group("train", 4)).await;
+        for index in 0..4 {
+            story.create(&member("train", index)).await;
+        }
+        story.wait(3).await;
+        story.create(&member("train", 4)).await;
+        story.wait(3).await;
+        story.see(expect![[r#"
+            pod       train-0      worker1      Running
+            pod       train-1      worker1      Running
+            pod       train-2      worker2      Running
+            pod       train-3      worker2      Running
+            pod       train-4      -            Pending
+            podgroup  train        Running      Scheduled:
+            plan      train        Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 0 gpu 0
+        "#]]).await;
+        story.delete("/api/v1/namespaces/default/pods/train-4").await;
+        story.wait(3).await;
+        story.see(expect![[r#"
+            pod       train-0      worker1      Running
+            pod       train-1      worker1      Running
+            pod       train-2      worker2      Running
+            pod       train-3      worker2      Running
+            podgroup  train        Running      Scheduled:
+            plan      train        Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 0 gpu 0
+        "#]]).await;
+    });
+}
+
+#[test]
 fn a_group_waits_for_its_members() {
     play(Config::default(), |mut story| async move {
         story.apply(CLUSTER).await;
