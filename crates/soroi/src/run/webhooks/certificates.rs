@@ -194,3 +194,6 @@ fn server(certificate: &str, key: &str) -> anyhow::Result<Arc<ServerConfig>> {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
+
+#[cfg(test)]
+mod tests;
