@@ -57,7 +57,8 @@ fn a_pod_beyond_the_minimum_waits_without_harm_to_its_group() {
         story.wait(3).await;
         story.create(&member("train", 4)).await;
         story.wait(3).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       train-0      worker1      Running
             pod       train-1      worker1      Running
             pod       train-2      worker2      Running
@@ -66,10 +67,12 @@ fn a_pod_beyond_the_minimum_waits_without_harm_to_its_group() {
             podgroup  train        Running      Scheduled:
             plan      train        Settled      4 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
         story.delete("/api/v1/namespaces/default/pods/train-4").await;
         story.wait(3).await;
-        story.see(expect![[r#"
+        story
+            .see(expect![[r#"
             pod       train-0      worker1      Running
             pod       train-1      worker1      Running
             pod       train-2      worker2      Running
@@ -77,7 +80,8 @@ fn a_pod_beyond_the_minimum_waits_without_harm_to_its_group() {
             podgroup  train        Running      Scheduled:
             plan      train        Settled      4 pods
             queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]]).await;
+        "#]])
+            .await;
     });
 }
 
