@@ -46,6 +46,11 @@ pub use pod::{PodFacts, Schedulers, pod};
 pub use queue::{cluster_queue, cohort, flavor, local_queue, namespace, topology, volcano_queue};
 pub use workload::{WorkloadFacts, workload};
 
+/// The most pods of one gang: Kubernetes is made for clusters of up to 150,000. Every pod takes a
+/// place in memory, so that without a bound a count of 2147483647 in a queue with enough quota would
+/// take all of it.
+pub const GANG_PODS_MAX: u32 = 150_000;
+
 /// A field of an object that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
@@ -74,6 +79,13 @@ impl Invalid {
     pub fn reason(&self) -> Name {
         Arc::from(self.to_string())
     }
+}
+
+/// What is wrong with so many pods in one gang, if anything is.
+pub(crate) fn too_many_pods(field: &str, counts: impl Iterator<Item = u32>) -> Option<Invalid> {
+    let pods = counts.fold(0_u32, u32::saturating_add);
+    let problem = || format!("{pods} pods are more than the {GANG_PODS_MAX} that a gang may have");
+    (pods > GANG_PODS_MAX).then(|| Invalid::new(field, problem()))
 }
 
 /// The key of a PodGroup's members in [`event::Pod::owner`] and [`event::Gang::owners`].

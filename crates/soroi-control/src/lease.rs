@@ -4,6 +4,7 @@
 //! leader    renew ──2 s──▶ renew ──▶ …            (its term ends `duration` after the last renewal
 //!                                                  was sent, whatever became of it)
 //! follower  sees a renewal ──duration + request time-out──▶ takes over, with the next epoch
+//!           sees its own name ──own term + request time-out──▶ takes over, with the next epoch
 //! ```
 //!
 //! A lease is not a fence: the API server does not look at it when something else is written. So a
@@ -77,8 +78,17 @@ pub async fn elect(
     standing: watch::Sender<Standing>,
     mut resign: watch::Receiver<bool>,
 ) {
-    let mut elector =
-        Elector { client, clock, settings, standing, seen: None, held: None, tried: None, last_epoch: 0 };
+    let mut elector = Elector {
+        client,
+        clock,
+        settings,
+        standing,
+        seen: None,
+        held: None,
+        lapsed: None,
+        tried: None,
+        last_epoch: 0,
+    };
     loop {
         let resigned = async { resign.wait_for(|resigned| *resigned).await.is_ok() };
         tokio::select! {
@@ -126,6 +136,8 @@ struct Elector {
     standing: watch::Sender<Standing>,
     seen: Option<Seen>,
     held: Option<Held>,
+    /// Until when our last turn lasted.
+    lapsed: Option<Timestamp>,
     /// The epoch that we tried to take, and when that was sent, while nobody said what became of it.
     tried: Option<(i64, Timestamp)>,
     /// The largest epoch ever seen: a Lease that somebody deleted is made with a larger one.
@@ -145,6 +157,7 @@ impl Elector {
     /// Renews; when the next look is due.
     async fn renew(&mut self, held: Held) -> Timestamp {
         let sent = self.clock.now();
+        self.lapsed = Some(held.until);
         if sent >= held.until {
             tracing::warn!(epoch = held.epoch, "leadership is lost: the lease could not be renewed in time");
             self.tell(Standing::Following(None));
@@ -197,9 +210,14 @@ impl Elector {
         }
         let leader = Some(seen.holder.clone()).filter(|holder| !holder.is_empty());
         self.tell(Standing::Following(leader.clone()));
-        let free = match leader {
-            None => now,
-            Some(_) => after(seen.since, seen.duration.saturating_add(self.settings.request_timeout)),
+        let free = match (leader, self.lapsed) {
+            (None, _) => now,
+            // The API server was away, or a renewal of ours arrived too late for us. Nobody else has led
+            // since we did, and we know when we wrote for the last time.
+            (Some(holder), Some(until)) if holder == self.settings.identity => {
+                after(until, self.settings.request_timeout)
+            }
+            _ => after(seen.since, seen.duration.saturating_add(self.settings.request_timeout)),
         };
         if now < free {
             return after(now, self.look_every()).min(free);

@@ -8,7 +8,7 @@ use soroi_engine::event::{self, Name};
 
 use super::queue::{amount, policy};
 use super::workload::topology_places;
-use super::{Invalid, some_name};
+use super::{Invalid, some_name, too_many_pods};
 
 /// A GangPlan: the engine's fact, and what carrying it out needs beside.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,13 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
         cluster_queue: some_name(spec.cluster_queue.as_ref()),
         pod_sets: pod_sets.collect::<Result<_, _>>()?,
     };
+    let counts = admission.pod_sets.iter().map(|set| {
+        let placed = set.nodes.iter().fold(0_u32, |sum, (_, pods)| sum.saturating_add(*pods));
+        set.count.max(placed)
+    });
+    if let Some(problem) = too_many_pods("spec.podSets", counts) {
+        return Err(problem);
+    }
     Ok(PlanFacts {
         plan: event::Plan {
             gang: admission.gang.clone(),

@@ -9,7 +9,7 @@ use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
 use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
 
-use super::{Defaults, Invalid, job, millis, some_name, template};
+use super::{Defaults, Invalid, job, millis, some_name, template, too_many_pods};
 
 /// The object that owns a Workload: the job it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +115,15 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         invalid = invalid.or(problem.map(|problem| problem.within(&format!("spec.podSets[{at}]"))));
         pod_sets.push(parsed);
     }
-    let admitted = admitted(workload).unwrap_or_else(|problem| {
+    let mut admitted = admitted(workload).unwrap_or_else(|problem| {
         invalid = invalid.take().or(Some(problem));
         None
     });
+    if let Some(problem) = too_many(&pod_sets, admitted.as_ref()) {
+        // Places are never made for so many, not even when somebody else admitted them.
+        invalid = Some(problem);
+        admitted = None;
+    }
     let status = workload.status.as_ref();
     Ok(WorkloadFacts {
         uid,
@@ -152,6 +157,12 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             .collect(),
         invalid,
     })
+}
+
+fn too_many(pod_sets: &[event::PodSet], admitted: Option<&Admitted>) -> Option<Invalid> {
+    let asked = too_many_pods("spec.podSets", pod_sets.iter().map(|set| set.count));
+    let got = admitted.iter().flat_map(|admitted| &admitted.pod_sets).map(|(_, count, _)| *count);
+    asked.or_else(|| too_many_pods("status.admission.podSetAssignments", got))
 }
 
 fn positive(count: Option<i32>) -> Option<u32> {

@@ -193,6 +193,39 @@ fn a_leader_that_is_cut_off_stops_before_the_next_one_begins() {
     );
 }
 
+/// The API server was away for longer than a term, and there is no other replica.
+#[test]
+fn a_leader_that_nobody_replaced_leads_again_at_once() {
+    play(
+        async |mut stage: Stage| {
+            let a = stage.start("a", 0);
+            stage.seconds(60).await;
+            for (seconds, back) in [(16, "back before the last request is given up"), (30, "back")] {
+                stage.note("a is cut off");
+                a.cut.store(true, Ordering::Relaxed);
+                stage.seconds(seconds).await;
+                stage.note(back);
+                a.cut.store(false, Ordering::Relaxed);
+                stage.seconds(30).await;
+            }
+            stage
+        },
+        expect![[r#"
+            0.0s  a leads, epoch 1
+            60.0s  (a is cut off)
+            73.0s  a follows
+            76.0s  (back before the last request is given up)
+            79.0s  a follows a
+            79.0s  a leads, epoch 2
+            106.0s  (a is cut off)
+            120.0s  a follows
+            136.0s  (back)
+            138.0s  a follows a
+            138.0s  a leads, epoch 3
+        "#]],
+    );
+}
+
 #[test]
 fn who_resigns_is_followed_at_once() {
     play(

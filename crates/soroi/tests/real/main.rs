@@ -13,13 +13,16 @@
 
 mod account;
 mod admission;
+mod bad_days;
 mod board;
 mod chart;
 mod hog;
 mod image;
 mod installed;
+mod parts;
 mod plane;
 mod product;
+mod race;
 mod replicas;
 mod restart;
 mod undo;

@@ -65,9 +65,8 @@ impl Plane {
 
     /// What kubectl prints, or what it complains of.
     pub fn try_kubectl(&self, arguments: &[&str], input: Option<&str>) -> Result<String, String> {
-        let mut child = Command::new(&self.kubectl)
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig())
+        let mut child = self
+            .kubectl_command()
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -80,6 +79,13 @@ impl Plane {
         let output = child.wait_with_output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    /// kubectl, talking to this control plane.
+    pub fn kubectl_command(&self) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(self.kubeconfig());
+        command
     }
 
     /// Applies a manifest.

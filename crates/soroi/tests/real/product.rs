@@ -39,6 +39,25 @@ impl Product {
         Self::started(plane, name, command(plane, name, settings, &plane.kubeconfig()))
     }
 
+    /// The same as one whose wall clock is wrong by so many seconds.
+    ///
+    /// The C compiler that links Rust programs makes what wraps the clock, since Soroi has no switch
+    /// for such a thing.
+    pub fn with_wrong_clock(plane: &Plane, name: &str, settings: &str, wrong_by_secs: i64) -> Self {
+        let wrapper = plane.dir.join("wrong_clock.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/wrong_clock.c");
+        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&wrapper, &source]).status();
+        assert!(compiled.unwrap().success());
+        let mut command = command(plane, name, settings, &plane.kubeconfig());
+        command.env("LD_PRELOAD", wrapper).env("CLOCK_WRONG_BY_SECS", wrong_by_secs.to_string());
+        let product = Self::started(plane, name, command);
+        let said = product.said();
+        let first: jiff::Timestamp = said.split_whitespace().next().unwrap().parse().unwrap();
+        let off = first.duration_since(jiff::Timestamp::now()).as_secs() - wrong_by_secs;
+        assert!((-60..=0).contains(&off), "its clock is {off} s from where it should be");
+        product
+    }
+
     /// The same with the rights of this kubeconfig only, on a cluster where all is installed.
     pub fn under_account(plane: &Plane, name: &str, settings: &str, kubeconfig: &Path) -> Self {
         let mut command = command(plane, name, settings, kubeconfig);
@@ -98,6 +117,11 @@ impl Product {
     /// How it ended, if it did so by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: &str) {
+        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
     }
 
     /// As `kill -9`.

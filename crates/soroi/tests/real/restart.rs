@@ -9,7 +9,7 @@ use crate::plane::{Plane, job, pause};
 use crate::product::{Product, SHORT};
 
 /// Node by uid, for the pods that have one.
-fn bound(plane: &Plane) -> BTreeMap<String, String> {
+pub fn bound(plane: &Plane) -> BTreeMap<String, String> {
     let pods = plane.list("pods");
     let bound = pods.iter().filter(|pod| !pod["spec"]["nodeName"].is_null());
     bound
@@ -19,7 +19,12 @@ fn bound(plane: &Plane) -> BTreeMap<String, String> {
 
 /// A gang of 60 pods that need no GPU: long enough on its way to be met anywhere.
 fn large(name: &str) -> Value {
-    let mut job = job(name, "team-a", 60, "1h");
+    gang(name, 60)
+}
+
+/// A gang of pods that need no GPU.
+pub fn gang(name: &str, pods: u32) -> Value {
+    let mut job = job(name, "team-a", pods, "1h");
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = json!({});
     job
 }

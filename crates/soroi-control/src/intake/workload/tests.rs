@@ -143,6 +143,11 @@ fn a_workload_that_cannot_be_understood_still_is_one_and_says_which_field() {
         expect!["spec.podSets[0].count: must not be negative"],
     );
     check_invalid(
+        "count: 4\n    name",
+        "count: 2147483647\n    name",
+        expect!["spec.podSets: 2147483647 pods are more than the 150000 that a gang may have"],
+    );
+    check_invalid(
         "{required: rack}",
         "{required: rack, preferred: rack}",
         expect![

@@ -176,6 +176,13 @@ fn a_plan_that_was_tampered_with_is_told_by_its_field() {
     expect!["spec.podSets[0].nodes: nodes[0]: needs pods, or one entry of podsEach per root"]
         .assert_eq(&tampered(|set| set.nodes[0].pods = None));
     expect!["spec.podSets[0].count: must not be negative"].assert_eq(&tampered(|set| set.count = -1));
+    let many = expect!["spec.podSets: 2147483647 pods are more than the 150000 that a gang may have"];
+    many.assert_eq(&tampered(|set| set.count = i32::MAX));
+    many.assert_eq(&tampered(|set| {
+        set.nodes.truncate(1);
+        set.nodes[0].roots.truncate(1);
+        set.nodes[0].pods = Some(i32::MAX);
+    }));
     expect![[r#"spec.podSets[0].usage[cpu]: quantity "much": expected a number at position 0"#]]
         .assert_eq(&tampered(|set| drop(set.usage.insert("cpu".into(), "much".into()))));
 }
