@@ -14,6 +14,7 @@
 mod account;
 mod admission;
 mod bad_days;
+mod bad_input;
 mod board;
 mod chart;
 mod hog;
