@@ -82,7 +82,8 @@ pub(crate) fn errors(object: &Value, rule: NameRule) -> Vec<FieldError> {
         errors.extend(name_errors(rule, name, "metadata.name"));
     }
     errors.extend(label_errors(object::at(object, &["metadata", "labels"]), "metadata.labels"));
-    annotation_errors(object, &mut errors);
+    errors
+        .extend(annotation_errors(object::at(object, &["metadata", "annotations"]), "metadata.annotations"));
     for finalizer in object::finalizers(object) {
         let text = finalizer.as_str().unwrap_or("");
         errors.extend(qualified_name_errors(text, "metadata.finalizers"));
@@ -114,15 +115,18 @@ pub(crate) fn label_errors(labels: Option<&Value>, field: &str) -> Vec<FieldErro
 /// Most bytes that an object's annotations may have together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
-fn annotation_errors(object: &Value, errors: &mut Vec<FieldError>) {
+/// What is wrong with a map of annotations.
+pub(crate) fn annotation_errors(annotations: Option<&Value>, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let mut bytes = 0;
-    for (key, value) in object::map(object, &["metadata", "annotations"]).into_iter().flatten() {
+    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         bytes += key.len() + value.as_str().map_or(0, str::len);
-        errors.extend(qualified_name_errors(&key.to_lowercase(), "metadata.annotations"));
+        errors.extend(qualified_name_errors(&key.to_lowercase(), field));
     }
     if bytes > ANNOTATION_BYTES_MAX {
-        errors.push(FieldError::too_long("metadata.annotations", ANNOTATION_BYTES_MAX as u64));
+        errors.push(FieldError::too_long(field, ANNOTATION_BYTES_MAX as u64));
     }
+    errors
 }
 
 fn owner_errors(object: &Value, errors: &mut Vec<FieldError>) {

@@ -113,6 +113,9 @@ fn drafted(world: &World, target: &Target, draft: &Draft, answer: &Answer) -> Op
         {
             Some(words::cannot_compose(job_about(world, job)?, &refusal.message))
         }
+        (Draft::Release(_), Answer::Refused(refusal)) if !refusal.is_conflict() => {
+            Some(words::cannot_start(job_about(world, target)?, &refusal.message))
+        }
         (Draft::Release(release), Answer::Object(_)) => {
             Some(words::started(job_about(world, target)?, &release.cluster_queue))
         }

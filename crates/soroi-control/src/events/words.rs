@@ -88,6 +88,11 @@ pub fn cannot_compose(job: About, problem: &str) -> Occurrence {
     say(job, JOB, true, "ErrWorkloadCompose", problem.into())
 }
 
+/// An admitted Job could not be released; the text is the API server's and names the field.
+pub fn cannot_start(job: About, problem: &str) -> Occurrence {
+    say(job, JOB, true, "FailedToStart", problem.into())
+}
+
 /// A Job was released.
 pub fn started(job: About, cluster_queue: &str) -> Occurrence {
     say(job, JOB, false, "Started", format!("Admitted by clusterQueue {cluster_queue}"))

@@ -149,3 +149,27 @@ fn conflicts_and_lost_replies_change_nothing_in_the_end() {
         });
     }
 }
+
+#[test]
+fn a_job_that_cannot_be_released_says_why() {
+    play(Config::default(), |mut story| async move {
+        story.apply(CLUSTER).await;
+        let mut train = job("train", 4);
+        // As much as an object may carry: what a release adds is too much.
+        let most = 256 * 1024 - "note".len();
+        train["spec"]["template"]["metadata"] = json!({ "annotations": { "note": "x".repeat(most) } });
+        story.create(&train).await;
+        story.wait(30).await;
+        story.see(expect![[r#"
+            job       train        suspended    active 0 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            plan      job-train-…  Committed    4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]]).await;
+        expect![[r#"
+            Normal  CreatedWorkload: Created Workload: default/job-train-…
+            Normal  Suspended: Job suspended
+            Warning FailedToStart: Job.batch "train" is invalid: spec.template.annotations: Too long: may not be more than 262144 bytes (x12)
+        "#]].assert_eq(&story.events("Job", "train").await);
+    });
+}

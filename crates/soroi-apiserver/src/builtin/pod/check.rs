@@ -9,7 +9,7 @@ use serde_json::Value;
 use soroi_quantity::Quantity;
 
 use super::amount;
-use crate::meta::{NameRule, label_errors, name_errors};
+use crate::meta::{NameRule, annotation_errors, label_errors, name_errors};
 use crate::object;
 use crate::status::FieldError;
 
@@ -32,6 +32,8 @@ pub(crate) fn pod(pod: &Value) -> Vec<FieldError> {
 pub(crate) fn template(template: &Value, path: &str) -> Vec<FieldError> {
     let mut errors =
         label_errors(object::at(template, &["metadata", "labels"]), &format!("{path}.metadata.labels"));
+    let annotations = object::at(template, &["metadata", "annotations"]);
+    errors.extend(annotation_errors(annotations, &format!("{path}.annotations")));
     if let Some(spec) = template.get("spec") {
         errors.extend(pod_spec(spec, &format!("{path}.spec")));
     }
