@@ -3,6 +3,7 @@
 //! Knows how the parts are put together and how their answers are shown to a person; every
 //! decision about pods and queues is made elsewhere.
 
+mod adopt;
 mod bench;
 mod convert;
 mod crds;
@@ -48,6 +49,13 @@ enum Command {
     /// Takes part in the election of a leader, so that several can run side by side. Ends in good
     /// order on SIGTERM and on ctrl-c.
     Run(run::Args),
+    /// Take over a cluster from Kueue and Volcano, or say what that would change
+    ///
+    /// Kueue and Volcano must be stopped, and their objects left in place. Their resource
+    /// definitions become Soroi's, admission and APIs that nobody answers any more are removed, and
+    /// so are finalizers that nobody serves. Jobs that run go on. What is removed or replaced is
+    /// kept as files, from which `--undo` puts it back.
+    Adopt(adopt::Args),
     /// Print the custom resource definitions as YAML
     ///
     /// For `soroi crds | kubectl apply --server-side -f -`. They are made from the Rust types that
@@ -87,6 +95,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Run(args) => run::run(&args),
+        Command::Adopt(args) => adopt::run(&args, out),
         Command::Crds => crds::run(out),
         Command::Manifests(args) => manifests::run(&args, out),
         Command::Config(command) => convert::run(&command, out),

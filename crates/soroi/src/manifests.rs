@@ -20,6 +20,8 @@ use crate::run::{admission, config, install};
 
 /// Whose the objects are.
 pub(crate) const NAME: &str = "soroi";
+/// Where Soroi runs, unless somebody says otherwise.
+pub(crate) const NAMESPACE: &str = "soroi-system";
 /// Where the published image is.
 const IMAGE: &str = concat!("ghcr.io/soroi-dev/soroi:", env!("CARGO_PKG_VERSION"));
 /// What a kubelet must be able to reach, on a port of our own choice.
@@ -38,7 +40,7 @@ Examples:
       LocalQueues, ClusterQueues, ResourceFlavors, Topologies, in this order")]
 pub(crate) struct Args {
     /// Where Soroi runs, and keeps its lease
-    #[arg(long, default_value = "soroi-system", value_name = "NAMESPACE")]
+    #[arg(long, default_value = NAMESPACE, value_name = "NAMESPACE")]
     namespace: String,
     /// The image to run
     #[arg(long, default_value = IMAGE, value_name = "IMAGE")]

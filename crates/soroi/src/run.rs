@@ -12,7 +12,7 @@
 //! Knows how the parts are wired, started and stopped. Must never know what is decided.
 
 pub(crate) mod admission;
-mod apply;
+pub(crate) mod apply;
 pub(crate) mod config;
 pub(crate) mod install;
 mod lead;
@@ -85,14 +85,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(path) => config::read(path)?,
         None => Configuration::default(),
     };
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(|_| anyhow::anyhow!("another crypto provider is installed already"))?;
+    install_crypto()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(run_on(args, configuration));
     // What still runs then waits for nothing that matters.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// TLS needs to know whose cryptography it uses; once per process.
+pub(crate) fn install_crypto() -> anyhow::Result<()> {
+    let provider = rustls::crypto::ring::default_provider();
+    provider.install_default().map_err(|_| anyhow::anyhow!("another crypto provider is installed already"))
 }
 
 fn start_log(log: Log) {
@@ -182,7 +186,7 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
 }
 
 /// How the cluster is reached.
-async fn access(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Config> {
+pub(crate) async fn access(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Config> {
     let Some(path) = kubeconfig else {
         return kube::Config::infer().await.context("no cluster is configured; give one with --kubeconfig");
     };

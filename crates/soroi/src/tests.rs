@@ -21,6 +21,7 @@ fn help_teaches_the_commands() {
         Commands:
           demo       See the problem and its solution: one cluster, one story, four placement policies
           run        Run on a cluster: admit, place and bind gangs
+          adopt      Take over a cluster from Kueue and Volcano, or say what that would change
           crds       Print the custom resource definitions as YAML
           manifests  Print everything to install as YAML
           config     Work on settings: those of a Kueue as Soroi's

@@ -38,7 +38,7 @@ pub(crate) const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
 const RETRY: Duration = Duration::from_millis(250);
 /// How long after a change a proof may still tell of what was before: the API server looks at its
 /// policies about once a second.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 /// How often a proof is repeated although nothing is seen to have changed.
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long one proof may take.

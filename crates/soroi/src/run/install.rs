@@ -30,11 +30,6 @@ pub(crate) async fn install(
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
     let namespace = configuration.leader_election.namespace.as_str();
-    let path = format!("/api/v1/namespaces/{namespace}");
-    if get::<Value>(client, &path).await?.is_none() {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-        apply(client, &path, &object).await?;
-    }
     let definitions = match &configuration.webhooks {
         Some(webhooks) => objects::definitions(webhooks, namespace),
         None => soroi_api::crds::all(),
@@ -42,19 +37,37 @@ pub(crate) async fn install(
     for crd in definitions {
         define(client, &crd).await?;
     }
-    let policies = admission::are_served(client).await?;
-    let mut objects = if policies { admission::objects() } else { Vec::new() };
+    let policies = prepare(client, namespace).await?;
     if let Some(webhooks) = &configuration.webhooks {
-        objects.extend(objects::configurations(webhooks, namespace, policies, &account(namespace)));
-    }
-    for (path, object) in objects {
-        apply(client, &path, &object).await?;
+        for (path, object) in objects::configurations(webhooks, namespace, policies, &account(namespace)) {
+            apply(client, &path, &object).await?;
+        }
     }
     for crd in soroi_api::crds::all() {
         served(client, clock, &crd).await?;
     }
     tracing::info!("what Soroi needs on the cluster is in place");
     Ok(())
+}
+
+/// The part that may stand beside another product: a namespace and admission policies. Says whether
+/// the API server serves such.
+///
+/// # Errors
+/// What the API server refused.
+pub(crate) async fn prepare(client: &kube::Client, namespace: &str) -> anyhow::Result<bool> {
+    let path = format!("/api/v1/namespaces/{namespace}");
+    if get::<Value>(client, &path).await?.is_none() {
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        apply(client, &path, &object).await?;
+    }
+    let policies = admission::are_served(client).await?;
+    if policies {
+        for (path, object) in admission::objects() {
+            apply(client, &path, &object).await?;
+        }
+    }
+    Ok(policies)
 }
 
 /// The account that `soroi manifests` installs.
@@ -81,7 +94,7 @@ async fn define(client: &kube::Client, crd: &CustomResourceDefinition) -> anyhow
 
 /// Made by the generator that Kueue and Volcano use (it leaves its version), or converted by a
 /// webhook that is not ours.
-fn is_foreign(crd: &CustomResourceDefinition) -> bool {
+pub(crate) fn is_foreign(crd: &CustomResourceDefinition) -> bool {
     let generated = crd.metadata.annotations.iter().flatten();
     let converted = crd.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook");
     let ours =
@@ -91,7 +104,11 @@ fn is_foreign(crd: &CustomResourceDefinition) -> bool {
 }
 
 /// Waits until the objects of a definition can be listed.
-async fn served(client: &kube::Client, clock: &Clock, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+pub(crate) async fn served(
+    client: &kube::Client,
+    clock: &Clock,
+    crd: &CustomResourceDefinition,
+) -> anyhow::Result<()> {
     let version = crd.spec.versions.first().map(|version| version.name.as_str()).unwrap_or_default();
     let path = format!("/apis/{}/{version}/{}?limit=1", crd.spec.group, crd.spec.names.plural);
     let listed = async {

@@ -113,21 +113,32 @@ async fn leases(client: &kube::Client, name: &str) -> kube::Result<Vec<Lease>> {
 /// # Errors
 /// It runs; the lease is named.
 pub(crate) async fn refuse_beside_kueue(client: &kube::Client, clock: &Clock) -> anyhow::Result<()> {
+    refuse(&live(client, clock, KUEUE).await?)
+}
+
+/// Waits until it is sure which leases of a name (`namespace/name`) are alive.
+pub(crate) async fn live(client: &kube::Client, clock: &Clock, name: &str) -> kube::Result<Vec<String>> {
     let mut watched = Watched::default();
     let patience = clock.now().saturating_add(SETTLE_MAX).unwrap_or(Timestamp::MAX);
     loop {
-        let lives = watched.take(&leases(client, KUEUE).await?, clock.now());
-        refuse(&lives)?;
-        if lives.iter().all(|(_, life)| *life == Life::Dead) || clock.now() >= patience {
-            return Ok(());
+        let lives = watched.take(&leases(client, name).await?, clock.now());
+        let live = alive(&lives);
+        let sure = lives.iter().all(|(_, life)| *life != Life::Unknown);
+        if sure || !live.is_empty() || clock.now() >= patience {
+            return Ok(live);
         }
-        tracing::info!(leases = ?lives, "waiting to see whether Kueue's manager still renews its lease");
+        tracing::info!(leases = ?lives, "waiting to see whether a lease is still renewed");
         clock.sleep(LOOK_AT_START).await;
     }
 }
 
-fn refuse(lives: &[(String, Life)]) -> anyhow::Result<()> {
-    if let Some((place, _)) = lives.iter().find(|(_, life)| *life == Life::Live) {
+fn alive(lives: &[(String, Life)]) -> Vec<String> {
+    let live = lives.iter().filter(|(_, life)| *life == Life::Live);
+    live.map(|(place, _)| place.clone()).collect()
+}
+
+fn refuse(live: &[String]) -> anyhow::Result<()> {
+    if let Some(place) = live.first() {
         bail!(
             "Kueue's manager is live on this cluster (it holds the lease {place}); Soroi does not run \
              beside it: stop it first"
@@ -145,7 +156,7 @@ pub(crate) async fn watch(
     let (mut kueue, mut volcano) = (Watched::default(), Watched::default());
     loop {
         match leases(&client, KUEUE).await {
-            Ok(leases) => refuse(&kueue.take(&leases, clock.now()))?,
+            Ok(leases) => refuse(&alive(&kueue.take(&leases, clock.now())))?,
             Err(error) => tracing::warn!(%error, "cannot look for Kueue's lease"),
         }
         match leases(&client, VOLCANO).await {
@@ -204,8 +215,8 @@ mod tests {
     #[test]
     fn the_refusal_names_the_lease() {
         let lives = [("kueue-system/c1f6bfd2.kueue.x-k8s.io".to_owned(), Life::Live)];
-        let said = refuse(&lives).unwrap_err().to_string();
+        let said = refuse(&alive(&lives)).unwrap_err().to_string();
         assert!(said.contains("the lease kueue-system/c1f6bfd2.kueue.x-k8s.io"), "{said}");
-        refuse(&[("a/b".to_owned(), Life::Unknown)]).unwrap();
+        refuse(&alive(&[("a/b".to_owned(), Life::Unknown)])).unwrap();
     }
 }

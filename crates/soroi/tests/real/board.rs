@@ -58,14 +58,10 @@ impl Plane {
             let why = why.map(|one| text(&one["message"])).unwrap_or_default();
             line(&mut board, "workload", &[base(name(&workload)), &held.join(" "), why]);
         }
-        for plan in self.list("gangplans") {
-            let gang = base(text(&plan["spec"]["gang"]["name"]));
-            line(
-                &mut board,
-                "plan",
-                &[gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])],
-            );
-        }
+        // They are called after uids, which are by chance.
+        let mut plans: Vec<String> = self.list("gangplans").iter().map(plan).collect();
+        plans.sort();
+        board.push_str(&plans.concat());
         for queue in self.list("clusterqueues") {
             let status = &queue["status"];
             let resources =
@@ -93,6 +89,17 @@ fn pod(pod: &Value) -> String {
     let node = if node.is_empty() { "-" } else { node };
     let scheduler = text(&pod["spec"]["schedulerName"]);
     line(&mut row, "pod", &[shown, node, text(&pod["status"]["phase"]), scheduler, gates, leaving]);
+    row
+}
+
+fn plan(plan: &Value) -> String {
+    let mut row = String::new();
+    let gang = base(text(&plan["spec"]["gang"]["name"]));
+    line(
+        &mut row,
+        "plan",
+        &[gang, text(&plan["status"]["phase"]), &format!("{} pods", plan["spec"]["pods"])],
+    );
     row
 }
 

@@ -13,6 +13,7 @@
 
 mod account;
 mod admission;
+mod adopt;
 mod bad_days;
 mod bad_input;
 mod board;
@@ -20,6 +21,7 @@ mod chart;
 mod hog;
 mod image;
 mod installed;
+mod left;
 mod parts;
 mod plane;
 mod product;
