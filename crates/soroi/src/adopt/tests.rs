@@ -257,3 +257,16 @@ fn what_is_not_served_is_named_with_who_uses_it() {
     assert_eq!(verdict(&plan::plan(&seen).unwrap(), false), std::process::ExitCode::from(super::UNSERVED));
     assert_eq!(verdict(&plan::plan(&seen).unwrap(), true), std::process::ExitCode::SUCCESS);
 }
+
+#[test]
+fn the_first_copy_of_an_object_is_the_one_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = super::Folder::new(&folder.path().join("before"));
+    folder.claim("here").unwrap();
+    let pod =
+        |spec: &str| json!({ "kind": "Pod", "metadata": { "namespace": "a", "name": "b" }, "spec": spec });
+    folder.keep(&pod("before")).unwrap();
+    folder.keep(&pod("after")).unwrap();
+    assert_eq!(folder.objects().unwrap(), [pod("before")]);
+    assert!(folder.claim("there").is_err() && folder.belongs_to("here").is_ok());
+}
