@@ -57,9 +57,11 @@ fn policies_do_what_the_webhook_does() {
     let plane = Plane::up("admission");
     let product = Product::start(&plane, "soroi", SHORT);
     plane.wait(20, "admission works", || product.get("/metrics").contains("soroi_admission_works 1"));
+    let managed = || job("x", "team-a", 1, "1s");
+    // The policy for Jobs is another object, and may come into force a moment later.
+    plane.wait(20, "Jobs are suspended", || dry_run(&plane, &managed())["spec"]["suspend"] == true);
     // Nothing but the policies answers now.
     product.kill();
-    let managed = || job("x", "team-a", 1, "1s");
     let unlabelled = with(managed(), "/metadata/labels", json!({}));
     let jobs = [
         ("a managed job", managed()),
