@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = NAMESPACE, value_name = "NAMESPACE")]
     namespace: String,
     /// The image to run
-    #[arg(long, default_value = IMAGE, value_name = "IMAGE")]
+    #[arg(long, default_value = IMAGE, value_name = "IMAGE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     image: String,
     /// How many replicas: one leads, the others stand by
     #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=9))]

@@ -273,6 +273,8 @@ fn settings_are_those_of_the_file_and_of_a_deployment() {
 fn settings_that_cannot_work_are_refused() {
     let refusal = |text: &str| format!("{:#}\n", wanted(&args(), settings(text)).unwrap_err());
     let mut told = refusal("leaderElection: {namespace: elsewhere}");
+    let named = Args { namespace: "Bad_Name".into(), ..args() };
+    told += &format!("{:#}\n", wanted(&named, settings("")).unwrap_err());
     told += &refusal("http: {bindAddress: '127.0.0.1:8081'}");
     told += &refusal("http: {bindAddress: '0.0.0.0:0'}");
     told += &refusal("webhooks: {bindAddress: '127.0.0.1:9443'}");
@@ -285,6 +287,7 @@ fn settings_that_cannot_work_are_refused() {
     told += &refusal("placment: Unified");
     expect![[r#"
         leaderElection.namespace: must be that of --namespace (soroi-system), not elsewhere
+        leaderElection.namespace: "Bad_Name" is no name: up to 63 lower-case letters, digits and '-', which starts and ends with a letter or digit
         http.bindAddress: 127.0.0.1:8081 is not to be reached by a kubelet; use 0.0.0.0:8081
         http.bindAddress: 0.0.0.0:0 is not to be reached by a kubelet; use 0.0.0.0:8081
         webhooks.bindAddress: 127.0.0.1:9443 is not to be reached by an API server; use 0.0.0.0:9443

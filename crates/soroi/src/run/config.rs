@@ -274,8 +274,14 @@ impl Configuration {
     /// What no single field can say.
     fn check(&self) -> anyhow::Result<()> {
         let LeaderElection { namespace, name, lease_duration, renew_every } = &self.leader_election;
-        ensure!(!namespace.is_empty(), "leaderElection.namespace: must not be empty");
-        ensure!(!name.is_empty(), "leaderElection.name: must not be empty");
+        for (field, value) in [("namespace", namespace), ("name", name)] {
+            ensure!(!value.is_empty(), "leaderElection.{field}: must not be empty");
+            ensure!(
+                is_label(value),
+                "leaderElection.{field}: {value:?} is no name: up to 63 lower-case letters, digits and '-', which \
+                 starts and ends with a letter or digit"
+            );
+        }
         ensure!(
             lease_duration.subsec_nanos() == 0 && lease_duration.as_secs() > 0,
             "leaderElection.leaseDuration: must be whole seconds, and at least one"
@@ -356,6 +362,12 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
         return Err(serde::de::Error::custom(format!("{text:?} is negative")));
     }
     Ok(parsed.into())
+}
+
+/// A name as namespaces have them (RFC 1123 label).
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]
