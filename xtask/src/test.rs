@@ -1,5 +1,6 @@
 //! The whole check, step by step, each one announced with its command so that it can be repeated.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -34,6 +35,8 @@ pub(crate) struct Extent {
 /// # Errors
 /// The first step that fails, or a tool that is missing.
 pub(crate) fn run(extent: Extent, story: Option<&str>) -> anyhow::Result<()> {
+    // Asked for now: a program that was built anew meanwhile has no path any more.
+    let this = std::env::current_exe()?;
     if !extent.embedded {
         // Better known now than after everything else.
         kubernetes::need_tools()?;
@@ -42,7 +45,7 @@ pub(crate) fn run(extent: Extent, story: Option<&str>) -> anyhow::Result<()> {
         steps()?;
     }
     if !extent.embedded {
-        real(extent.all, story)?;
+        real(&this, extent.all, story)?;
     }
     println!("==> all good");
     Ok(())
@@ -83,7 +86,7 @@ const TOLD_SLOWLY: &[&str] = &[
 
 /// Plays stories on a real control plane: those that only a real one can tell, and those of
 /// `scenarios/`.
-fn real(all: bool, story: Option<&str>) -> anyhow::Result<()> {
+fn real(this: &Path, all: bool, story: Option<&str>) -> anyhow::Result<()> {
     let binaries = kubernetes::prepare()?;
     let mut told = vec!["--ignored", "--test-threads", TOLD_THREADS];
     if !all && story.is_none() {
@@ -98,7 +101,7 @@ fn real(all: bool, story: Option<&str>) -> anyhow::Result<()> {
         println!("==> on a real control plane: cargo {}", arguments.join(" "));
         let status = Command::new(env!("CARGO"))
             .args(&arguments)
-            .env("SOROI_XTASK", std::env::current_exe()?)
+            .env("SOROI_XTASK", this)
             .env("SOROI_KUBERNETES_BIN", &binaries)
             .current_dir(house::root())
             .status()
