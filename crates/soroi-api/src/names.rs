@@ -41,6 +41,16 @@ fn hex_sha1(text: &str) -> String {
     Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether a text is a name as namespaces and pod sets have them (RFC 1123 label): 1 to 63 lower-case
+/// letters, digits and `-`, with a letter or digit at both ends.
+pub fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use soroi_api::labels::kueue as kueue_keys;
+use soroi_api::names;
 use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
 use soroi_engine::event::{Millis, Name, Shape};
 
@@ -131,7 +132,7 @@ pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<Grou
     }
     let mut used: BTreeSet<Name> = BTreeSet::new();
     let each = sets.into_iter().map(|((role, shape), (count, example))| {
-        let base = role.clone().filter(|role| is_label(role)).unwrap_or_else(|| Arc::from("main"));
+        let base = role.clone().filter(|role| names_a_pod_set(role)).unwrap_or_else(|| Arc::from("main"));
         let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
         let mut names = std::iter::once(base.clone()).chain(numbered);
         let name = names.find(|name| used.insert(name.clone())).expect("there are numbers enough");
@@ -140,10 +141,9 @@ pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<Grou
     each.collect()
 }
 
-/// Whether a text may be a pod set's name (RFC 1123 label; room is left for a number).
-fn is_label(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    text.len() <= 58 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+/// Whether a role may be a pod set's name: room is left for a number.
+fn names_a_pod_set(role: &str) -> bool {
+    role.len() <= 58 && names::is_label(role)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use soroi_apiserver::{Admission, AdmissionRequest, AdmissionResponse, Operation}
 use soroi_control::Config;
 use soroi_embedded::Options;
 
-use crate::story::{CLUSTER, calm, job, play, play_on};
+use crate::story::{CLUSTER, Story, calm, job, play, play_on};
 
 /// Refuses all but one pod of the Job `train`, as a ResourceQuota does, while it is on.
 struct Quota(Arc<AtomicBool>);
@@ -185,24 +185,31 @@ fn a_lost_member_is_replaced_on_another_node() {
     });
 }
 
+const QUEUE: &str = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue";
+
+/// The article's cluster, whose queue asks for an admission check that nobody answers.
+async fn ask_for_check(story: &Story) {
+    story
+        .create(&json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+            "metadata": { "name": "budget" }, "spec": { "controllerName": "example.com/budget" },
+        }))
+        .await;
+    let active = json!({ "status": { "conditions": [{
+        "type": "Active", "status": "True", "reason": "Active", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    story.patch("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/budget/status", &active).await;
+    story.apply(CLUSTER).await;
+    let checks =
+        json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "budget" }] } } });
+    story.patch(QUEUE, &checks).await;
+}
+
 #[test]
 fn admission_checks_hold_quota_until_they_are_ready() {
     play(Config::default(), |mut story| async move {
-        story
-            .create(&json!({
-                "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
-                "metadata": { "name": "budget" }, "spec": { "controllerName": "example.com/budget" },
-            }))
-            .await;
-        let active = json!({ "status": { "conditions": [{
-            "type": "Active", "status": "True", "reason": "Active", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }]}});
-        story.patch("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/budget/status", &active).await;
-        story.apply(CLUSTER).await;
-        let checks =
-            json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": [{ "name": "budget" }] } } });
-        story.patch("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue", &checks).await;
+        ask_for_check(&story).await;
         story.create(&job("train", 4)).await;
         story.wait(100).await;
         story
@@ -237,23 +244,7 @@ fn admission_checks_hold_quota_until_they_are_ready() {
 #[test]
 fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
     play(Config::default(), |mut story| async move {
-        story
-            .create(&json!({
-                "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
-                "metadata": { "name": "budget" }, "spec": { "controllerName": "example.com/budget" },
-            }))
-            .await;
-        let active = json!({ "status": { "conditions": [{
-            "type": "Active", "status": "True", "reason": "Active", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }]}});
-        story.patch("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/budget/status", &active).await;
-        story.apply(CLUSTER).await;
-        let queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue";
-        let asked = json!([{ "name": "budget" }]);
-        story
-            .patch(queue, &json!({ "spec": { "admissionChecksStrategy": { "admissionChecks": asked } } }))
-            .await;
+        ask_for_check(&story).await;
         story.create(&job("train", 4)).await;
         story.wait(10).await;
         story
@@ -264,7 +255,7 @@ fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]])
             .await;
-        story.patch(queue, &json!({ "spec": { "admissionChecksStrategy": null } })).await;
+        story.patch(QUEUE, &json!({ "spec": { "admissionChecksStrategy": null } })).await;
         story.wait(10).await;
         story
             .see(expect![[r#"

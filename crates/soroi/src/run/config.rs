@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Deserializer};
+use soroi_api::names;
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 
@@ -277,7 +278,7 @@ impl Configuration {
         for (field, value) in [("namespace", namespace), ("name", name)] {
             ensure!(!value.is_empty(), "leaderElection.{field}: must not be empty");
             ensure!(
-                is_label(value),
+                names::is_label(value),
                 "leaderElection.{field}: {value:?} is no name: up to 63 lower-case letters, digits and '-', which \
                  starts and ends with a letter or digit"
             );
@@ -362,12 +363,6 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
         return Err(serde::de::Error::custom(format!("{text:?} is negative")));
     }
     Ok(parsed.into())
-}
-
-/// A name as namespaces have them (RFC 1123 label).
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]
