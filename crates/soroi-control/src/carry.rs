@@ -36,6 +36,7 @@ const PODS_AT_ONCE: usize = 128;
 mod bind;
 mod commit;
 pub(crate) mod orphan;
+mod ready;
 mod release;
 pub(crate) mod show;
 mod undo;

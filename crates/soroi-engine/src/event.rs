@@ -450,6 +450,9 @@ pub struct Gang {
     pub priority: i32,
     /// The time stamp of its order.
     pub queued_at: Millis,
+    /// It was sent back into its queue, to be considered from this time on (Kueue: the Workload's
+    /// `requeueAt`); in the past or 0: at once.
+    pub not_before: Millis,
     /// What must start together. At least one.
     pub pod_sets: Vec<PodSet>,
     /// How many members must run for the gang to be worth anything, over all pod sets; `None`:

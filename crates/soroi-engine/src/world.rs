@@ -96,12 +96,12 @@ impl World {
 
 impl Pod {
     /// It ended, well or badly, and takes nothing any more.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
     /// It runs or may run: neither ended nor on its way out.
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         !self.is_terminal() && !self.terminating
     }
 

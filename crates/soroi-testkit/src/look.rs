@@ -52,9 +52,17 @@ fn columns_of(view: View) -> &'static [&'static str] {
         View::Queues | View::LocalQueues => {
             &["NAME", "ACTIVE", "PENDING", "RESERVING", "ADMITTED", "USAGE", "RESERVED", "BORROWED", "WHY"]
         }
-        View::Workloads => {
-            &["NAME", "QUEUE", "RESERVED IN", "ADMITTED", "FINISHED", "EVICTED", "REASON", "MESSAGE"]
-        }
+        View::Workloads => &[
+            "NAME",
+            "QUEUE",
+            "RESERVED IN",
+            "ADMITTED",
+            "FINISHED",
+            "PODS READY",
+            "EVICTED",
+            "REASON",
+            "MESSAGE",
+        ],
         View::Plans => &["GANG", "PHASE", "POLICY", "QUEUE", "PODS"],
         View::Events => &["OBJECT", "TYPE", "REASON", "COUNT", "MESSAGE"],
     }
@@ -320,6 +328,10 @@ fn workload_row(workload: &Value) -> (String, Row) {
         ("RESERVED IN", text(&workload["status"]["admission"]["clusterQueue"])),
         ("ADMITTED", state("Admitted")),
         ("FINISHED", state("Finished")),
+        (
+            "PODS READY",
+            condition(workload, "PodsReady").map(|found| text(&found["reason"])).unwrap_or_default(),
+        ),
         ("EVICTED", state("Evicted")),
         ("REASON", text(&told["reason"])),
         ("MESSAGE", text(&told["message"])),

@@ -239,7 +239,7 @@ impl Player<'_> {
             Action::Patch { target, subresource, patch } => {
                 self.hands.patch(target, subresource.as_deref(), patch).await?;
             }
-            Action::PatchWorkload { gang, patch } => {
+            Action::PatchWorkload { gang, subresource, patch } => {
                 let names: Vec<String> = {
                     let world = lock(&self.world);
                     let workloads = world.gang(gang).workloads;
@@ -250,7 +250,7 @@ impl Player<'_> {
                 };
                 for name in names {
                     let target = Ref { kind: kind::WORKLOAD, namespace: gang.namespace.clone(), name };
-                    self.hands.patch(&target, None, patch).await?;
+                    self.hands.patch(&target, subresource.as_deref(), patch).await?;
                 }
             }
             Action::Taint { node, key, value, effect } => {

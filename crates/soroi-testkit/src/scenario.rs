@@ -217,6 +217,8 @@ pub enum Action {
     PatchWorkload {
         /// The gang.
         gang: GangRef,
+        /// `status` or nothing.
+        subresource: Option<String>,
         /// RFC 7386.
         patch: Value,
     },

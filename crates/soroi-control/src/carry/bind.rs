@@ -50,7 +50,7 @@ pub(super) fn ungate(
         let set = admission.pod_sets.iter().find(|set| super::own_name(seen.part, &set.name).is_some());
         let Some(places) = set.and_then(|set| set.topology.as_ref()) else { continue };
         let members: Vec<&PodFacts> =
-            scene.world.members(&job.uid).map(|known| &known.facts).filter(|pod| is_live(pod)).collect();
+            scene.world.members(&job.uid).map(|known| &known.facts).filter(|pod| pod.pod.is_live()).collect();
         let pins = assign(&members, places, &course.pins);
         let waiting = members.iter().filter_map(|pod| Some((pod, pins.get(&pod.pod.uid)?)));
         let writes = waiting.filter_map(|(pod, values)| {
@@ -61,10 +61,6 @@ pub(super) fn ungate(
         next.writes.extend(writes.take(PODS_AT_ONCE));
         next.pins.extend(pins);
     }
-}
-
-fn is_live(pod: &PodFacts) -> bool {
-    !pod.pod.terminating && matches!(pod.pod.phase, PodPhase::Pending | PodPhase::Running)
 }
 
 /// The domain of every gated pod: those that have one already keep it, the others, in the order of

@@ -9,7 +9,7 @@ use soroi_api::kueue::{AdmissionCheckState, CheckState, ReclaimablePod};
 use soroi_engine::decision::Admission;
 use soroi_engine::event::{Name, PlanPhase};
 
-use super::{Composed, Next, PartSeen, Reached, Scene, of_part};
+use super::{Composed, Next, PartSeen, Reached, Scene, of_part, ready};
 use crate::call::Call;
 use crate::course::needs_plan;
 use crate::intake::PlanFacts;
@@ -72,10 +72,10 @@ pub(super) fn shown(scene: Scene<'_>, gang: &Composed, admission: &Admission) ->
     if admission.cluster_queue.is_none() {
         return Vec::new();
     }
-    scene.parts(gang).filter_map(|seen| reserve(scene, &seen, &of_part(admission, seen.part))).collect()
+    scene.parts(gang).filter_map(|seen| reserve(scene, gang, &seen, &of_part(admission, seen.part))).collect()
 }
 
-fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
+fn reserve(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
     let state = &seen.workload.facts;
     let ended = ended(seen);
     let got = admission.pod_sets.iter().flat_map(|set| set.flavors.values().cloned()).collect();
@@ -83,7 +83,8 @@ fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Opti
     let shown = says(seen, admission)
         && lists(&state.status.admission_checks, &required)
         && state.facts.is_admitted == state.facts.checks_ready();
-    if shown && ended.is_none() {
+    let ready = ready::of(scene, gang, seen, admission).filter(|ready| !ready::is_shown(state, *ready));
+    if shown && ended.is_none() && ready.is_none() {
         return None;
     }
     let mut status = state.status.clone();
@@ -99,6 +100,9 @@ fn reserve(scene: Scene<'_>, seen: &PartSeen<'_>, admission: &Admission) -> Opti
         there.extend(missing);
         status.admission_checks = there;
         project::status::reserve(&mut status, admission, moment);
+    }
+    if let Some(ready) = ready {
+        project::status::pods_ready(&mut status, ready, moment);
     }
     if let Some(ended) = ended {
         status.reclaimable_pods = vec![ended];

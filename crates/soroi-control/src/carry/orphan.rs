@@ -1,7 +1,6 @@
 //! Plans whose gang is gone: they stand until the last bound member has left.
 
 use soroi_api::labels::soroi as keys;
-use soroi_engine::event::PodPhase;
 
 use crate::call::Call;
 use crate::intake::PlanFacts;
@@ -15,8 +14,7 @@ use crate::world::store::Known;
 pub(crate) fn next(world: &World, plan: &Known<PlanFacts>) -> Vec<Write> {
     let owners = &plan.facts.plan.owners;
     let members = owners.iter().flat_map(|owner| world.members(owner)).map(|known| &known.facts.pod);
-    let mut live = members
-        .filter(|pod| pod.node.is_some() && !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed));
+    let mut live = members.filter(|pod| pod.node.is_some() && !pod.is_terminal());
     if live.next().is_some() { Vec::new() } else { remove(plan) }
 }
 

@@ -6,7 +6,7 @@
 use soroi_engine::event::PodPhase;
 use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
 
-use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit};
+use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit, ready};
 use crate::call::Call;
 use crate::course::{Stage, Told};
 use crate::intake::PodFacts;
@@ -23,13 +23,13 @@ pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: 
     let waits = course.stage == Stage::Waiting;
     if let Some(told) = &course.told {
         if waits {
-            next.writes.extend(scene.parts(gang).filter_map(|seen| pending(scene, &seen, told)));
+            next.writes.extend(scene.parts(gang).filter_map(|seen| pending(scene, gang, &seen, told)));
         }
         next.writes.extend(pods(scene, gang, told));
     }
 }
 
-fn pending(scene: Scene<'_>, seen: &PartSeen<'_>, told: &Told) -> Option<Write> {
+fn pending(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, told: &Told) -> Option<Write> {
     let state = &seen.workload.facts;
     if state.facts.admitted.is_some() || shows(seen, told) {
         return None;
@@ -44,6 +44,9 @@ fn pending(scene: Scene<'_>, seen: &PartSeen<'_>, told: &Told) -> Option<Write> 
         project::status::requeue(&mut after, word, moment);
     }
     project::status::pending(&mut after, told.word, &told.message, &state.facts.pod_sets, moment);
+    if ready::is_followed(gang, seen) {
+        project::status::pods_ready(&mut after, false, moment);
+    }
     batch::status(&seen.workload.meta, &state.status, &after)
 }
 

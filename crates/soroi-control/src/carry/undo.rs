@@ -4,7 +4,7 @@
 //! template comes back, then the quota is given back, and the record goes last.
 
 use soroi_api::plan::PlanUndo;
-use soroi_engine::event::{PlanPhase, PodPhase};
+use soroi_engine::event::PlanPhase;
 
 use super::{Composed, Next, PartSeen, Reached, Scene, commit};
 use crate::call::Call;
@@ -78,7 +78,7 @@ fn members_without_job(scene: Scene<'_>, gang: &Composed) -> Vec<Option<Write>> 
     let owners = gang.gang.owners.iter().filter(managed);
     let members = owners.flat_map(|owner| scene.world.members(owner)).map(|known| &known.facts.pod);
     members
-        .filter(|pod| pod.node.is_some() && !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed))
+        .filter(|pod| pod.node.is_some() && !pod.is_terminal())
         .map(|pod| {
             let target = Target::new(Kind::Pod, &pod.namespace, &pod.name);
             (!pod.terminating).then(|| Write { target, call: Call::delete(&pod.uid) })

@@ -80,8 +80,8 @@ pub struct WorkloadFacts {
     pub evicted: Option<Name>,
     /// It has ended.
     pub finished: bool,
-    /// Until when it pauses after an eviction.
-    pub requeue_at: Option<Millis>,
+    /// Until when it pauses after an eviction (`status.requeueState.requeueAt`); 0: it does not.
+    pub requeue_at: Millis,
     /// The answers of its admission checks.
     pub checks: Vec<(Name, CheckState)>,
     /// What could not be understood. Such a Workload waits, with this reason.
@@ -149,7 +149,7 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         finished: is_true(conditions, "Finished").is_some(),
         requeue_at: status
             .and_then(|status| status.requeue_state.as_ref()?.requeue_at.as_ref())
-            .map(|time: &Time| time.0.as_millisecond()),
+            .map_or(0, |time: &Time| time.0.as_millisecond()),
         checks: status
             .iter()
             .flat_map(|status| &status.admission_checks)

@@ -102,8 +102,7 @@ fn ended(group: &GroupFacts, members: &[&PodFacts]) -> Option<bool> {
 /// (`pkg/controllers/podgroup` of Volcano 1.15).
 pub(crate) fn adopt(pod: &PodFacts, group_exists: bool) -> Vec<Write> {
     let fact = &pod.pod;
-    let over = matches!(fact.phase, PodPhase::Succeeded | PodPhase::Failed);
-    if &*pod.scheduler != volcano_keys::SCHEDULER_NAME || pod.group.is_some() || fact.terminating || over {
+    if &*pod.scheduler != volcano_keys::SCHEDULER_NAME || pod.group.is_some() || !fact.is_live() {
         return Vec::new();
     }
     let name: Name = names::pod_group(pod.controller.as_ref().unwrap_or(&fact.uid)).into();

@@ -97,6 +97,7 @@ impl World {
             volcano_queue: None,
             priority: facts.priority,
             queued_at: facts.queued_at,
+            not_before: facts.requeue_at,
             pod_sets: pod_sets(facts, job, false),
             min_members: None,
             readiness,
@@ -255,6 +256,7 @@ impl World {
             gang.priority =
                 if parts.is_empty() { workload.priority } else { gang.priority.max(workload.priority) };
             gang.local_queue = gang.local_queue.or_else(|| workload.queue.clone());
+            gang.not_before = gang.not_before.max(workload.requeue_at);
             gang.pod_sets.extend(pod_sets(workload, Some(job), true));
             if let Some(admitted) = &workload.admitted {
                 merge(&mut gang.admitted, admitted, &workload.name);
@@ -304,6 +306,7 @@ impl World {
         if let Some(workload) = workload {
             readiness = self.readiness(&group.uid, workload, None);
             gang.priority = workload.priority;
+            gang.not_before = workload.requeue_at;
             gang.admitted = workload.admitted.clone();
             parts.push(part(workload, None, false));
         } else if gang.local_queue.is_some() {
@@ -352,6 +355,7 @@ impl World {
             volcano_queue: Some(group.volcano_queue.clone()),
             priority: class.and_then(|class| self.with_defaults(|all| all.pod_priority(class))).unwrap_or(0),
             queued_at: group.created_at,
+            not_before: 0,
             pod_sets: Vec::new(),
             // Members that succeeded have done their part.
             min_members: Some(group.min_member.saturating_sub(done).max(1)),
@@ -385,8 +389,7 @@ impl World {
     /// A pod that belongs to nobody, from its creation until it is bound.
     fn gang_of_pod(&self, pod: &PodFacts) -> Option<Composed> {
         let (fact, root) = self.whose(pod);
-        let over = matches!(fact.phase, PodPhase::Succeeded | PodPhase::Failed);
-        if root != Some(Root::Pod(fact.uid.clone())) || fact.node.is_some() || fact.terminating || over {
+        if root != Some(Root::Pod(fact.uid.clone())) || fact.node.is_some() || !fact.is_live() {
             return None;
         }
         if &*pod.scheduler == soroi_api::labels::volcano::SCHEDULER_NAME {
@@ -403,6 +406,7 @@ impl World {
             volcano_queue: None,
             priority: pod.priority,
             queued_at: pod.created_at,
+            not_before: 0,
             pod_sets: vec![PodSet {
                 name: soroi_api::labels::kueue::MAIN_POD_SET.into(),
                 count: 1,

@@ -132,7 +132,7 @@ fn a_group_with_a_queue_name_has_one_workload() {
             pod       train-0      worker1      Running
             pod       train-1      worker2      Running
             pod       train-2      worker2      Running
-            workload  podgroup-train-… QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  podgroup-train-… QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             podgroup  train        Running      Scheduled:
             plan      train        Settled      3 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 3
@@ -143,7 +143,7 @@ fn a_group_with_a_queue_name_has_one_workload() {
         story.wait(3).await;
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
-            workload  podgroup-train-… not QuotaReserved (The group has no pods); not Admitted (The workload has no reservation)
+            workload  podgroup-train-… not QuotaReserved (The group has no pods); not Admitted (The workload has no reservation); not PodsReady (Not all pods are ready or succeeded)
             podgroup  train        Pending      Scheduled:
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
@@ -167,8 +167,8 @@ fn jobs_that_name_one_group_start_together() {
             pod       gpu-hog      worker1      Running
             job       left         suspended    active 0 succeeded 0
             job       right        suspended    active 0 succeeded 0
-            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
-            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s))
+            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)); not PodsReady (Not all pods are ready or succeeded)
             podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
             queue     gpu-queue    pending 2 admitted 0 gpu 0
         "#]]).await;
@@ -181,8 +181,8 @@ fn jobs_that_name_one_group_start_together() {
             pod       right-…      worker1      Running
             job       left         released     active 2 succeeded 0
             job       right        released     active 2 succeeded 0
-            workload  job-left-…   QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            workload  job-right-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-left-…   QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
+            workload  job-right-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             podgroup  both         Running      Scheduled:
             plan      both         Settled      4 pods
             queue     gpu-queue    pending 0 admitted 2 gpu 4

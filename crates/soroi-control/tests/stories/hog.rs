@@ -19,8 +19,8 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             pod       small-…      worker2      Running
             job       small        released     active 2 succeeded 0
             job       train        suspended    active 0 succeeded 0
-            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
+            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not PodsReady (Not all pods are ready or succeeded)
             plan      job-small-…  Settled      2 pods
             queue     gpu-queue    pending 1 admitted 1 gpu 2
         "#]]).await;
@@ -37,7 +37,7 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;

@@ -22,7 +22,7 @@ fn a_finished_job_leaves_nothing() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -33,7 +33,7 @@ fn a_finished_job_leaves_nothing() {
             pod       train-…      worker2      Succeeded
             pod       train-…      worker2      Succeeded
             job       train        released     active 0 succeeded 4
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); Finished (Reached expected number of succeeded pods)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running); Finished (Reached expected number of succeeded pods)
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
         expect![[r#"
@@ -84,7 +84,7 @@ fn a_deleted_workload_stops_its_job_and_comes_again() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -103,7 +103,7 @@ fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s))
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -114,7 +114,7 @@ fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -133,7 +133,7 @@ fn a_job_that_is_created_running_waits_like_others() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s))
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
     });
@@ -152,7 +152,7 @@ fn a_workload_that_is_switched_off_leaves_and_comes_back() {
         story.wait(60).await;
         story.see(expect![[r#"
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (The workload is deactivated); not Admitted (The workload has no reservation); Evicted (The workload is deactivated); not Requeued (The workload is deactivated)
+            workload  job-train-…  not QuotaReserved (The workload is deactivated); not Admitted (The workload has no reservation); not PodsReady (Not all pods are ready or succeeded); Evicted (The workload is deactivated); not Requeued (The workload is deactivated)
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
         story.patch(&path, &json!({ "spec": { "active": true } })).await;
@@ -163,7 +163,7 @@ fn a_workload_that_is_switched_off_leaves_and_comes_back() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); not Evicted (Previously: The workload is deactivated); Requeued (The workload was reactivated)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running); not Evicted (Previously: The workload is deactivated); Requeued (The workload was reactivated)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -186,7 +186,7 @@ fn a_job_that_changes_while_it_waits_is_understood_anew() {
         story.wait(5).await;
         story.see(expect![[r#"
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient quota for example.com/gpu in flavor default-flavor, previously considered podsets requests (0) + current podset request (5) > maximum capacity (4))
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient quota for example.com/gpu in flavor default-flavor, previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.patch(TRAIN, &json!({ "spec": { "parallelism": 4 } })).await;
@@ -197,7 +197,7 @@ fn a_job_that_changes_while_it_waits_is_understood_anew() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -214,10 +214,10 @@ fn a_missing_queue_is_named() {
         story.wait(5).await;
         story
             .see(expect![[r#"
-            job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (LocalQueue nobody doesn't exist)
-            queue     gpu-queue    pending 0 admitted 0 gpu 0
-        "#]])
+                job       train        suspended    active 0 succeeded 0
+                workload  job-train-…  not QuotaReserved (LocalQueue nobody doesn't exist); not PodsReady (Not all pods are ready or succeeded)
+                queue     gpu-queue    pending 0 admitted 0 gpu 0
+            "#]])
             .await;
     });
 }

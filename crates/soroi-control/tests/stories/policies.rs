@@ -46,26 +46,26 @@ fn quota_only_burns_three_gpus() {
     under(
         Policy::QuotaOnly,
         expect![[r#"
-        pod       gpu-hog      worker1      Running
-        pod       train-…      -            Pending
-        pod       train-…      worker1      Running
-        pod       train-…      worker2      Running
-        pod       train-…      worker2      Running
-        job       small        suspended    active 0 succeeded 0
-        job       train        released     active 4 succeeded 0
-        workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        queue     gpu-queue    pending 1 admitted 1 gpu 4
-    "#]],
+            pod       gpu-hog      worker1      Running
+            pod       train-…      -            Pending
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       small        suspended    active 0 succeeded 0
+            job       train        released     active 4 succeeded 0
+            workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); not PodsReady (Not all pods are ready or succeeded)
+            queue     gpu-queue    pending 1 admitted 1 gpu 4
+        "#]],
         expect![[r#"
-        pod       train-…      worker1      Running
-        pod       train-…      worker1      Running
-        pod       train-…      worker2      Running
-        pod       train-…      worker2      Running
-        job       train        released     active 4 succeeded 0
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]],
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       train        released     active 4 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]],
     );
 }
 
@@ -74,27 +74,27 @@ fn after_admission_holds_quota_for_pods_that_wait() {
     under(
         Policy::AfterAdmission,
         expect![[r#"
-        pod       gpu-hog      worker1      Running
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        pod       train-…      -            Pending
-        job       small        suspended    active 0 succeeded 0
-        job       train        released     active 4 succeeded 0
-        workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        queue     gpu-queue    pending 1 admitted 1 gpu 4
-    "#]],
+            pod       gpu-hog      worker1      Running
+            pod       train-…      -            Pending
+            pod       train-…      -            Pending
+            pod       train-…      -            Pending
+            pod       train-…      -            Pending
+            job       small        suspended    active 0 succeeded 0
+            job       train        released     active 4 succeeded 0
+            workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); not PodsReady (Not all pods are ready or succeeded)
+            queue     gpu-queue    pending 1 admitted 1 gpu 4
+        "#]],
         expect![[r#"
-        pod       train-…      worker1      Running
-        pod       train-…      worker1      Running
-        pod       train-…      worker2      Running
-        pod       train-…      worker2      Running
-        job       train        released     active 4 succeeded 0
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        plan      job-train-…  Settled      4 pods
-        queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]],
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       train        released     active 4 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
+            plan      job-train-…  Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]],
     );
 }
 
@@ -103,23 +103,23 @@ fn topology_only_waits_and_pins() {
     under(
         Policy::TopologyOnly,
         expect![[r#"
-        pod       gpu-hog      worker1      Running
-        pod       small-…      worker2      Running
-        pod       small-…      worker2      Running
-        job       small        released     active 2 succeeded 0
-        job       train        suspended    active 0 succeeded 0
-        workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-        queue     gpu-queue    pending 1 admitted 1 gpu 2
-    "#]],
+            pod       gpu-hog      worker1      Running
+            pod       small-…      worker2      Running
+            pod       small-…      worker2      Running
+            job       small        released     active 2 succeeded 0
+            job       train        suspended    active 0 succeeded 0
+            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not PodsReady (Not all pods are ready or succeeded)
+            queue     gpu-queue    pending 1 admitted 1 gpu 2
+        "#]],
         expect![[r#"
-        pod       train-…      worker1      Running
-        pod       train-…      worker1      Running
-        pod       train-…      worker2      Running
-        pod       train-…      worker2      Running
-        job       train        released     active 4 succeeded 0
-        workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-        queue     gpu-queue    pending 0 admitted 1 gpu 4
-    "#]],
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       train        released     active 4 succeeded 0
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]],
     );
 }

@@ -17,7 +17,7 @@ fn nothing_is_released_before_its_pods_would_get_our_scheduler() {
         story.wait(10).await;
         story.see(expect![[r#"
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (waiting until Soroi's admission policy is known to be in force)
+            workload  job-train-…  not QuotaReserved (waiting until Soroi's admission policy is known to be in force); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         works.send_replace(true);
@@ -26,7 +26,7 @@ fn nothing_is_released_before_its_pods_would_get_our_scheduler() {
             pod       train-…      worker1      Running
             pod       train-…      worker1      Running
             job       train        released     active 2 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             plan      job-train-…  Settled      2 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 2
         "#]]).await;
@@ -50,7 +50,7 @@ fn a_queue_whose_pods_others_bind_does_not_need_admission() {
             pod       train-…      worker1      Running
             pod       train-…      worker2      Running
             job       train        released     active 2 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             queue     gpu-queue    pending 0 admitted 1 gpu 2
         "#]]).await;
     });
@@ -74,7 +74,7 @@ fn a_stop_ends_the_run_with_nothing_under_way() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;

@@ -162,7 +162,7 @@ fn a_job_that_cannot_be_released_says_why() {
         story.wait(30).await;
         story.see(expect![[r#"
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); not PodsReady (Not all pods are ready or succeeded)
             plan      job-train-…  Committed    4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;

@@ -39,8 +39,8 @@ fn a_gang_whose_pods_cannot_be_created_gives_everything_back() {
         story.see(expect![[r#"
             job       small        suspended    active 0 succeeded 0
             job       train        released     active 0 succeeded 0
-            workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed)
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-small-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); not PodsReady (Not all pods are ready or succeeded)
             plan      job-train-…  Committed    4 pods
             queue     gpu-queue    pending 1 admitted 1 gpu 4
         "#]]).await;
@@ -50,8 +50,8 @@ fn a_gang_whose_pods_cannot_be_created_gives_everything_back() {
             pod       small-…      worker1      Running
             job       small        released     active 2 succeeded 0
             job       train        suspended    active 0 succeeded 0
-            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not Admitted (The workload has no reservation)
+            workload  job-small-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed); not Admitted (The workload has no reservation); not PodsReady (Not all pods are ready or succeeded)
             plan      job-small-…  Settled      2 pods
             queue     gpu-queue    pending 1 admitted 1 gpu 2
         "#]]).await;
@@ -64,7 +64,7 @@ fn a_gang_whose_pods_cannot_be_created_gives_everything_back() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -178,7 +178,7 @@ fn a_lost_member_is_replaced_on_another_node() {
             pod       train-…      worker2      Running
             pod       train-…      worker3      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -215,7 +215,7 @@ fn admission_checks_hold_quota_until_they_are_ready() {
         story
             .see(expect![[r#"
                 job       train        suspended    active 0 succeeded 0
-                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
+                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); not PodsReady (Not all pods are ready or succeeded)
                 plan      job-train-…  Committed    4 pods
                 queue     gpu-queue    pending 0 admitted 1 gpu 4
             "#]])
@@ -234,7 +234,7 @@ fn admission_checks_hold_quota_until_they_are_ready() {
             pod       train-…      worker2      Running
             pod       train-…      worker2      Running
             job       train        released     active 4 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
             plan      job-train-…  Settled      4 pods
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
@@ -249,11 +249,11 @@ fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
         story.wait(10).await;
         story
             .see(expect![[r#"
-            job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue)
-            plan      job-train-…  Committed    4 pods
-            queue     gpu-queue    pending 0 admitted 1 gpu 4
-        "#]])
+                job       train        suspended    active 0 succeeded 0
+                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); not PodsReady (Not all pods are ready or succeeded)
+                plan      job-train-…  Committed    4 pods
+                queue     gpu-queue    pending 0 admitted 1 gpu 4
+            "#]])
             .await;
         story.patch(QUEUE, &json!({ "spec": { "admissionChecksStrategy": null } })).await;
         story.wait(10).await;
@@ -264,7 +264,7 @@ fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
                 pod       train-…      worker2      Running
                 pod       train-…      worker2      Running
                 job       train        released     active 4 succeeded 0
-                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted)
+                workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
                 plan      job-train-…  Settled      4 pods
                 queue     gpu-queue    pending 0 admitted 1 gpu 4
             "#]])

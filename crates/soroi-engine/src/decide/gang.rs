@@ -26,7 +26,7 @@ pub(crate) struct GangState {
     pub(crate) learnt: BTreeMap<Name, Arc<Shape>>,
     /// How often it was undone since it last was whole.
     pub(crate) undos: u32,
-    /// It is not decided before this time.
+    /// It is not decided before this time, for what became of its last admission.
     pub(crate) not_before: Millis,
     /// Its admission has ended; what is heard of its plan is an echo until that is gone.
     pub(crate) plan_echoes: bool,
@@ -154,6 +154,11 @@ pub(crate) struct SeatRef {
 }
 
 impl GangState {
+    /// It is not decided before this time: after a step of ours failed, or as its objects ask.
+    pub(crate) fn not_before(&self) -> Millis {
+        self.fact.as_ref().map_or(self.not_before, |fact| self.not_before.max(fact.not_before))
+    }
+
     /// What it would hold of the quota trees, for all that it keeps.
     pub(crate) fn charges(&self) -> impl Iterator<Item = &Charge> {
         let held = self.held.as_ref().map(|held| &held.charge);

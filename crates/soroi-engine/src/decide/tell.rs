@@ -49,8 +49,8 @@ impl Engine {
             return None;
         }
         // A pause lasts until the timer that ends it has fired.
-        let pauses = state.due == Some(state.not_before);
-        self.hindrance(id, if pauses { state.not_before.saturating_sub(1) } else { Millis::MAX })
+        let pauses = state.due == Some(state.not_before());
+        self.hindrance(id, if pauses { state.not_before().saturating_sub(1) } else { Millis::MAX })
             .map(Arc::new)
     }
 }

@@ -114,11 +114,9 @@ impl Engine {
         if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| policy.soroi_binds()) {
             return Standing::Hindered(Reason::ForeignScheduler { scheduler, policy }, None);
         }
-        if state.not_before > now {
-            return Standing::Hindered(
-                Reason::BackingOff { until: state.not_before },
-                Some(state.not_before),
-            );
+        let until = state.not_before();
+        if until > now {
+            return Standing::Hindered(Reason::BackingOff { until }, Some(until));
         }
         let strategy = queue.map_or(QueueingStrategy::BestEffortFifo, |queue| queue.strategy);
         let start = self.start(id, state, fact, policy, queue.map(|queue| queue.name.clone()));

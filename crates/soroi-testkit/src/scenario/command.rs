@@ -125,7 +125,7 @@ fn gang(text: &str) -> GangRef {
     GangRef { namespace, name }
 }
 
-/// `patch KIND NAME [status|scale] {yaml: flow}`, or `patch workload of GANG {yaml: flow}`.
+/// `patch KIND NAME [status|scale] {yaml: flow}`, or `patch workload of GANG [status] {yaml: flow}`.
 fn patch(line: usize, text: &str) -> Result<Action, ParseError> {
     let (head, body) = match text.find('{') {
         Some(start) => text.split_at(start),
@@ -138,8 +138,9 @@ fn patch(line: usize, text: &str) -> Result<Action, ParseError> {
     let patch = documents.into_iter().next().ok_or_else(|| words.error("the patch is empty"))?;
     if kind == kind::WORKLOAD && words.flag("of") {
         let gang = gang(&words.next("the gang")?);
+        let subresource = words.maybe();
         words.end()?;
-        return Ok(Action::PatchWorkload { gang, patch });
+        return Ok(Action::PatchWorkload { gang, subresource, patch });
     }
     let target = one_ref(kind, &words.next("the object's name")?);
     let subresource = words.maybe();

@@ -129,6 +129,7 @@ pub(crate) fn gang(number: usize, size: GangSize) -> Gang {
         min_members: None,
         readiness: Readiness::Ready,
         policy: None,
+        not_before: 0,
         foreign_scheduler: None,
         admitted: None,
     }

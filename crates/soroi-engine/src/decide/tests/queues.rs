@@ -385,6 +385,37 @@ fn pods_as_a_resource() {
 }
 
 #[test]
+fn a_gang_that_was_sent_back_is_considered_from_its_time_on() {
+    check(
+        "
+        node n gpu=8
+        queue cq gpu=8 strict
+        gang one queue=cq pods=2 gpu=1 from=5000
+        gang two queue=cq pods=2 gpu=1
+        wait 4s
+        wait 1s
+        ",
+        expect![[r#"
+            node n gpu=8
+            queue cq gpu=8 strict
+            gang one queue=cq pods=2 gpu=1 from=5000
+              pending one: pausing before it is tried again
+            gang two queue=cq pods=2 gpu=1
+              admit two; mainx2 [default] n*2
+              bind two-0 to n
+              bind two-1 to n
+              settled two
+            wait 4s
+            wait 1s
+              admit one; mainx2 [default] n*2
+              bind one-0 to n
+              bind one-1 to n
+              settled one
+        "#]],
+    );
+}
+
+#[test]
 fn a_foreign_scheduler_cannot_be_served() {
     check(
         "

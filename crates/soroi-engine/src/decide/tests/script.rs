@@ -409,6 +409,7 @@ fn gang(board: &mut Board, words: &Words<'_>) {
         min_members: words.number("min"),
         readiness: Readiness::Ready,
         policy: words.get("policy").map(policy),
+        not_before: words.number("from").unwrap_or(0),
         foreign_scheduler: words.get("scheduler").map(Into::into),
         admitted: None,
     });
