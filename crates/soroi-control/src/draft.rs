@@ -70,7 +70,6 @@ pub(crate) struct Release {
     pub(crate) local_queue: String,
     pub(crate) flavors: Vec<ResourceFlavor>,
     pub(crate) topology_gate: bool,
-    pub(crate) parallelism: Option<u32>,
 }
 
 /// Reads what the draft needs and makes the write of it, or says what stood in the way.
@@ -139,14 +138,13 @@ pub(crate) async fn prepare(
                 flavors: release.flavors.iter().collect(),
                 updates,
                 topology_gate: release.topology_gate,
-                parallelism: release.parallelism,
             };
             project::job::release(&release.job, template, &content).map(Call::Json).map_err(invalid)
         }
         Draft::Restore { job, workload } => {
             let workload: Workload = read(api, workload).await?;
             let name = workload.spec.pod_sets.first().map(|set| set.name.clone()).unwrap_or_default();
-            Ok(Call::Json(project::job::restore(job, template(&workload, &name)?, None)))
+            Ok(Call::Json(project::job::restore(job, template(&workload, &name)?)))
         }
     }
 }

@@ -93,11 +93,6 @@ impl Quantity {
         self.format
     }
 
-    /// The same amount, printed otherwise.
-    pub const fn with_format(self, format: Format) -> Self {
-        Self { nanos: self.nanos, format }
-    }
-
     /// The amount in whole units, fractions rounded away from zero (Kubernetes' `Value`), and
     /// beyond the bounds of `i64` the bound.
     pub fn units(&self) -> i64 {

@@ -42,7 +42,6 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
         local_queue: text(workload.queue.as_ref()),
         flavors: flavors(scene, set),
         topology_gate: admission.policy == Policy::TopologyOnly && set.topology.is_some(),
-        parallelism: None,
     };
     let call = Call::Draft(Box::new(Draft::Release(Box::new(release))));
     Some(Write { target: batch::job_target(job), call })

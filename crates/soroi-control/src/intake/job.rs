@@ -20,7 +20,8 @@ pub struct JobFacts {
     pub namespace: Name,
     /// Its name.
     pub name: Name,
-    /// The LocalQueue that its label names; with one it is ours to manage.
+    /// The LocalQueue that its label names, unless another than Kubernetes' own controller runs it
+    /// (`spec.managedBy`); with one it is ours to manage.
     pub queue: Option<Name>,
     /// The WorkloadPriorityClass that its label names.
     pub priority_class: Option<Name>,
@@ -30,8 +31,6 @@ pub struct JobFacts {
     pub group: Option<Name>,
     /// The scheduler that its template names.
     pub scheduler: Name,
-    /// `spec.managedBy`, when that is not the Job controller.
-    pub managed_by: Option<Name>,
     /// Gates that others keep closed (`kueue.x-k8s.io/admission-gated-by`).
     pub gated_by: Option<Name>,
     /// `spec.suspend`: what was asked of the Job controller.
@@ -42,8 +41,6 @@ pub struct JobFacts {
     pub active: u32,
     /// Pods that are ready, by its status, and those that ended well but are not counted yet.
     pub ready: u32,
-    /// Pods that are being deleted, by its status.
-    pub terminating: u32,
     /// Pods that ended well.
     pub succeeded: u32,
     /// Indexes that failed for good.
@@ -58,8 +55,6 @@ pub struct JobFacts {
     pub finished: Option<Finished>,
     /// `status.startTime`.
     pub started_at: Option<Millis>,
-    /// When it was created.
-    pub created_at: Millis,
     /// It has a deletion timestamp.
     pub terminating_itself: bool,
     /// Its selector is its user's own, so its template carries no generated labels.
@@ -147,18 +142,16 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         uid,
         namespace: Arc::from(meta.namespace.as_deref().unwrap_or_default()),
         name,
-        queue: label(kueue_keys::QUEUE_NAME),
+        queue: label(kueue_keys::QUEUE_NAME).filter(|_| runs_here(spec.managed_by.as_deref())),
         priority_class: label(kueue_keys::PRIORITY_CLASS),
         pod_priority_class: some_name(pod_spec.priority_class_name.as_ref()),
         group,
         scheduler: Arc::from(pod::scheduler_name(pod_spec)),
-        managed_by: some_name(spec.managed_by.as_ref()).filter(|by| &**by != "kubernetes.io/job-controller"),
         gated_by: annotation(kueue_keys::ADMISSION_GATED_BY),
         suspend: spec.suspend.unwrap_or(false),
         suspended: condition(job, "Suspended").is_some(),
         active: count(|status| status.active),
         ready: count(|status| status.ready).saturating_add(uncounted(job)),
-        terminating: count(|status| status.terminating),
         succeeded: count(|status| status.succeeded),
         failed_indexes: count_indexes(failed_indexes),
         parallelism: parallelism.unwrap_or(1),
@@ -166,13 +159,17 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         min_parallelism,
         finished: finished(job),
         started_at: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_millisecond()),
-        created_at: millis(meta.creation_timestamp.as_ref()),
         terminating_itself: meta.deletion_timestamp.is_some(),
         manual_selector: spec.manual_selector.unwrap_or(false),
         topology,
         template_digest: digest(&pod_set_template(job)),
         invalid: wrong.0,
     })
+}
+
+/// Kubernetes' own Job controller runs the Job: what others run they also start and stop.
+fn runs_here(managed_by: Option<&str>) -> bool {
+    managed_by.is_none_or(|by| by.is_empty() || by == kubernetes_keys::JOB_CONTROLLER)
 }
 
 /// The first thing that is wrong with an object; reading goes on with a default.

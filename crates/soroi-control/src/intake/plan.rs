@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use soroi_api::plan::{GangPlan, GangRef, PlanPhase, PlanUndo, PlannedPodSet};
+use soroi_api::plan::{GangPlan, PlanPhase, PlanUndo, PlannedPodSet};
 use soroi_engine::decision::{Admission, PodSetAdmission};
 use soroi_engine::event::{self, Name};
 
@@ -15,20 +15,8 @@ use super::{Invalid, some_name, too_many_pods};
 pub struct PlanFacts {
     /// The engine's fact.
     pub plan: event::Plan,
-    /// The object that stands for the gang.
-    pub gang: GangRef,
-    /// The epoch of the leader that last wrote it.
-    pub leader_epoch: i64,
-    /// The LocalQueue.
-    pub local_queue: Option<Name>,
-    /// The Volcano Queue.
-    pub volcano_queue: Option<Name>,
-    /// With how few pods the gang is whole.
-    pub min_members: Option<u32>,
     /// Why and how it is taken back (phase Undoing).
     pub undo: Option<PlanUndo>,
-    /// It has a deletion timestamp. It stays in force while its finalizer holds.
-    pub terminating: bool,
 }
 
 /// A GangPlan.
@@ -70,13 +58,7 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
             admission,
             progressed_at: progressed_at.map_or(0, |time| time.0.as_millisecond()),
         },
-        gang: spec.gang.clone(),
-        leader_epoch: spec.leader_epoch,
-        local_queue: some_name(spec.local_queue.as_ref()),
-        volcano_queue: some_name(spec.volcano_queue.as_ref()),
-        min_members: spec.min_members.and_then(|least| u32::try_from(least).ok()),
         undo: status.and_then(|status| status.undo.clone()),
-        terminating: plan.metadata.deletion_timestamp.is_some(),
     })
 }
 

@@ -44,8 +44,6 @@ pub struct PodFacts {
     pub group: Option<Name>,
     /// The LocalQueue that its label names.
     pub queue: Option<Name>,
-    /// The Volcano Queue that its annotation names.
-    pub volcano_queue: Option<Name>,
     /// Its role in a PodGroup (annotation `volcano.sh/task-spec`).
     pub role: Option<Name>,
     /// `spec.schedulerName`.
@@ -60,8 +58,6 @@ pub struct PodFacts {
     pub scheduled: Option<ScheduledCondition>,
     /// It has conditions at all.
     pub has_conditions: bool,
-    /// `status.reason`: for a failed pod why the kubelet refused it (`OutOfcpu`).
-    pub reason: Option<Name>,
     /// The Ready condition is True.
     pub ready: bool,
 }
@@ -134,7 +130,6 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
         group,
         queue: label(kueue_keys::QUEUE_NAME),
-        volcano_queue: annotation(volcano_keys::QUEUE_NAME),
         role: annotation(volcano_keys::TASK_SPEC),
         scheduler,
         priority: spec.priority.unwrap_or(0),
@@ -147,7 +142,6 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
             message: text(&condition.message),
         }),
         has_conditions: !conditions.is_empty(),
-        reason: some_name(status.and_then(|status| status.reason.as_ref())),
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
     })
 }

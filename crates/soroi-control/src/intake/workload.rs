@@ -47,8 +47,6 @@ pub struct WorkloadFacts {
     pub namespace: Name,
     /// Its name.
     pub name: Name,
-    /// `metadata.generation`.
-    pub generation: i64,
     /// The job it stands for.
     pub owner: Option<Owner>,
     /// The LocalQueue.
@@ -62,14 +60,10 @@ pub struct WorkloadFacts {
     /// The time stamp of its place in the queue: when it was last sent to the back of it, else when
     /// it was created (Kueue, `workload.Ordering`, requeuing timestamp Eviction).
     pub queued_at: Millis,
-    /// When it was created.
-    pub created_at: Millis,
     /// It has a deletion timestamp.
     pub terminating: bool,
     /// Its pod sets with predicted shapes, in order.
     pub pod_sets: Vec<event::PodSet>,
-    /// How few pods of each are still worth starting, where that is fewer than all.
-    pub min_counts: Vec<Option<u32>>,
     /// [`job::digest`] of each pod set's template.
     pub template_digests: Vec<[u8; 20]>,
     /// What its status says it holds (QuotaReserved is True).
@@ -129,7 +123,6 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         uid,
         namespace,
         name,
-        generation: meta.generation.unwrap_or(0),
         owner: Owner::of(meta),
         queue: some_name(spec.queue_name.as_ref()),
         priority: spec.priority.unwrap_or(0),
@@ -138,10 +131,8 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             meta.annotations.as_ref().and_then(|all| all.get(kueue_keys::ADMISSION_GATED_BY)),
         ),
         queued_at: queued_at(conditions).unwrap_or(created_at),
-        created_at,
         terminating: meta.deletion_timestamp.is_some(),
         pod_sets,
-        min_counts: spec.pod_sets.iter().map(|set| positive(set.min_count)).collect(),
         template_digests: spec.pod_sets.iter().map(|set| job::digest(&set.template)).collect(),
         admitted,
         is_admitted: is_true(conditions, "Admitted").is_some(),

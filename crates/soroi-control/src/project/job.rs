@@ -35,8 +35,6 @@ pub struct Release<'a> {
     pub updates: Vec<&'a PodSetUpdate>,
     /// Its pods wait for a topology domain (TopologyOnly with a Topology).
     pub topology_gate: bool,
-    /// How many pods may run at once, where that is fewer than it asked for.
-    pub parallelism: Option<u32>,
 }
 
 /// Starts a Job: one patch, as the API server demands it, that sets `suspend: false` and injects
@@ -52,11 +50,7 @@ pub fn release(
 ) -> Result<json_patch::Patch, Invalid> {
     let mut template = template.clone();
     inject(&mut template, release)?;
-    let mut steps = on(job).test("/spec/suspend", true);
-    steps = set_template(steps, job, &template);
-    if let Some(parallelism) = release.parallelism {
-        steps = steps.set("/spec/parallelism", parallelism);
-    }
+    let steps = set_template(on(job).test("/spec/suspend", true), job, &template);
     Ok(steps.set("/spec/suspend", false).patch())
 }
 
@@ -66,14 +60,9 @@ pub fn suspend(job: &JobFacts) -> json_patch::Patch {
 }
 
 /// Takes back what the release injected: the template becomes that of the Workload's pod set again,
-/// exactly, and the parallelism what it was (`None`: it was never changed). Give it only while
-/// [`JobFacts::template_mutable`].
-pub fn restore(job: &JobFacts, template: &PodTemplateSpec, parallelism: Option<u32>) -> json_patch::Patch {
-    let mut steps = set_template(on(job).test("/spec/suspend", true), job, template);
-    if let Some(parallelism) = parallelism {
-        steps = steps.set("/spec/parallelism", parallelism);
-    }
-    steps.patch()
+/// exactly. Give it only while [`JobFacts::template_mutable`].
+pub fn restore(job: &JobFacts, template: &PodTemplateSpec) -> json_patch::Patch {
+    set_template(on(job).test("/spec/suspend", true), job, template).patch()
 }
 
 /// Clears `status.startTime` (a merge patch for the status subresource): Kubernetes 1.34 and 1.35

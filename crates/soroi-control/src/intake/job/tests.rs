@@ -91,6 +91,17 @@ fn a_template_may_change_only_when_both_sides_are_suspended_and_no_pod_is_active
 }
 
 #[test]
+fn a_job_that_another_controller_runs_is_not_ours_to_start() {
+    let queue = |line: &str| {
+        let text = SUSPENDED.replace("  suspend: true\n", &format!("  suspend: true\n{line}"));
+        job(&yaml(&text)).unwrap().queue
+    };
+    assert_eq!(queue("").as_deref(), Some("team-a"));
+    assert_eq!(queue("  managedBy: kubernetes.io/job-controller\n").as_deref(), Some("team-a"));
+    assert_eq!(queue("  managedBy: example.com/other\n"), None);
+}
+
+#[test]
 fn what_is_done_for_good_is_not_asked_for_again() {
     let left = |parallelism: &str, status: &str| {
         let text = SUSPENDED.replace("parallelism: 4", parallelism).replace("\nstatus:", status);

@@ -54,7 +54,7 @@ fn read(text: &str) -> WorkloadFacts {
 fn an_admitted_workload_is_read_with_what_it_holds() {
     let facts = read(ADMITTED);
     assert_eq!(facts.owner.as_ref().map(|owner| &*owner.uid), Some("job-uid"));
-    assert_eq!((facts.priority, facts.is_admitted, facts.queued_at), (5, true, facts.created_at));
+    assert_eq!((facts.priority, facts.is_admitted), (5, true));
     expect!["cpu=500 example.com/gpu=1 tolerates[node.kubernetes.io/not-ready:NoExecute] tolerates[node.kubernetes.io/unreachable:NoExecute]"].assert_eq(&shape_line(&facts.pod_sets[0].shape));
     expect![[r#"
         Some(
@@ -112,7 +112,7 @@ fn an_eviction_that_costs_the_place_moves_the_time_stamp() {
             "  - {{type: Evicted, status: 'True', reason: {reason}, message: m, lastTransitionTime: '2026-11-29T22:00:00Z'}}\n"
         );
         let facts = read(&format!("{ADMITTED}{condition}"));
-        (facts.queued_at - facts.created_at) / 1000
+        (facts.queued_at - read(ADMITTED).queued_at) / 1000
     };
     assert_eq!(evicted("PodsReadyTimeout"), 926);
     assert_eq!(evicted("AdmissionCheck"), 926);

@@ -146,14 +146,12 @@ fn checks_add_to_the_template_and_may_not_contradict_it() {
     .unwrap();
     let mut partial = content(vec![]);
     partial.updates = vec![&update];
-    partial.parallelism = Some(2);
     check(
         SUSPENDED,
         &partial,
         expect![[r#"
         {
           "spec": {
-            "parallelism": 2,
             "suspend": false,
             "template": {
               "metadata": {
@@ -210,12 +208,12 @@ fn the_way_back_gives_exactly_the_template_that_was() {
     let own = "nodeSelector: {disk: ssd}\n      tolerations: [{key: mine, operator: Exists}]\n      restartPolicy: Never";
     for job in [SUSPENDED.to_string(), SUSPENDED.replace("restartPolicy: Never", own)] {
         let (facts, template, object) = facts(&job);
-        let gated = Release { topology_gate: true, parallelism: Some(2), ..content(vec![&flavor]) };
+        let gated = Release { topology_gate: true, ..content(vec![&flavor]) };
         let mut released = object.clone();
         json_patch::patch(&mut released, &release(&facts, &template, &gated).unwrap()).unwrap();
         assert_ne!(released["spec"]["template"], object["spec"]["template"]);
         json_patch::patch(&mut released, &suspend(&facts)).unwrap();
-        json_patch::patch(&mut released, &restore(&facts, &template, Some(4))).unwrap();
+        json_patch::patch(&mut released, &restore(&facts, &template)).unwrap();
         assert_eq!(released["spec"], object["spec"]);
     }
 }
@@ -226,13 +224,13 @@ fn nothing_is_written_to_another_job_of_the_same_name_or_one_that_runs() {
     let release = release(&facts, &template, &content(vec![])).unwrap();
     let mut another = object.clone();
     another["metadata"]["uid"] = json!("3d4e");
-    for patch in [&release, &suspend(&facts), &restore(&facts, &template, None)] {
+    for patch in [&release, &suspend(&facts), &restore(&facts, &template)] {
         assert!(json_patch::patch(&mut another.clone(), patch).is_err());
     }
     let mut resumed = object;
     resumed["spec"]["suspend"] = json!(false);
     assert!(json_patch::patch(&mut resumed.clone(), &release).is_err());
-    assert!(json_patch::patch(&mut resumed.clone(), &restore(&facts, &template, None)).is_err());
+    assert!(json_patch::patch(&mut resumed.clone(), &restore(&facts, &template)).is_err());
 }
 
 #[test]
@@ -242,6 +240,6 @@ fn a_job_with_a_selector_of_its_own_keeps_its_labels() {
     // Such a template has no generated labels; what looks like them is its user's.
     template.metadata = Some(yaml("{labels: {mine: 'yes'}}"));
     let mut restored = object;
-    json_patch::patch(&mut restored, &restore(&facts, &template, None)).unwrap();
+    json_patch::patch(&mut restored, &restore(&facts, &template)).unwrap();
     assert_eq!(restored["spec"]["template"]["metadata"], json!({"labels": {"mine": "yes"}}));
 }
