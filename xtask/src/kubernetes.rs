@@ -6,8 +6,8 @@
 mod build;
 mod kubectl;
 mod kubelets;
-mod nodes;
-mod up;
+pub(crate) mod nodes;
+pub(crate) mod up;
 
 use std::path::PathBuf;
 
@@ -37,7 +37,16 @@ pub(crate) enum Chore {
         #[arg(long, default_value_t = 2)]
         gpus: u32,
         #[command(flatten)]
-        patience: up::Patience,
+        manner: up::Manner,
+    },
+    /// Ends one program of a control plane and starts it again as it was
+    Restart {
+        /// The folder given to `up`
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// Which one
+        #[arg(default_value = "kube-apiserver")]
+        program: String,
     },
     /// Ends the control plane that `up` started in this folder
     Down {
@@ -58,12 +67,13 @@ pub(crate) fn run(chore: Chore) -> anyhow::Result<()> {
             println!("{}", build::binaries()?.display());
             Ok(())
         }
-        Chore::Up { dir, nodes, gpus, patience } => {
+        Chore::Up { dir, nodes, gpus, manner } => {
             let wanted = nodes::Wanted { nodes, gpus };
-            let kubeconfig = up::up(&dir.unwrap_or_else(default_dir), wanted, patience)?;
+            let kubeconfig = up::up(&dir.unwrap_or_else(default_dir), wanted, manner)?;
             println!("{}", kubeconfig.display());
             Ok(())
         }
+        Chore::Restart { dir, program } => up::restart(&dir.unwrap_or_else(default_dir), &program),
         Chore::Down { dir } => up::down(&dir.unwrap_or_else(default_dir)),
     }
 }
@@ -81,7 +91,7 @@ pub(crate) fn need_tools() -> anyhow::Result<()> {
 /// # Errors
 /// A missing tool or a failed build.
 pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
-    kubelets::binary()?;
+    kubelets::binary(false)?;
     build::binaries()
 }
 

@@ -3,6 +3,7 @@
 //! `cargo xtask test` is the one command that says whether a change is good; `.ci/run` calls it.
 #![allow(clippy::print_stdout, reason = "a chore talks to the person who started it")]
 
+mod bench;
 mod house;
 mod kubernetes;
 mod test;
@@ -36,6 +37,12 @@ enum Chore {
     /// The real control plane that tests compare with: build, up, down
     #[command(subcommand)]
     Kubernetes(kubernetes::Chore),
+    /// Measures Soroi on a real control plane, beside rivals; every figure of the README
+    ///
+    /// Builds the release program, starts a control plane with what each part needs, measures, and
+    /// takes it down. All parts take about 45 minutes on two cores, with --quick 5. Go 1.26 is needed
+    /// once.
+    Bench(bench::Args),
     /// Checks the house rules alone: arrows between crates, file sizes, words (seconds)
     Tidy,
 }
@@ -44,6 +51,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().chore {
         Chore::Test { extent, story } => test::run(extent, story.as_deref()),
         Chore::Kubernetes(chore) => kubernetes::run(chore),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Tidy => house::check(),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };

@@ -174,6 +174,7 @@ where
             other => other,
         };
         let (items, unreadable, version) = listed?;
+        tracing::debug!(path = self.query.path.as_str(), objects = items.len(), "listed");
         self.moved = false;
         self.ready.push_back(Change::Reset(items));
         self.ready.extend(unreadable);

@@ -1,5 +1,6 @@
 //! How fast is it? Measurements that anyone can repeat.
 
+mod cluster;
 mod engine;
 mod load;
 
@@ -22,6 +23,13 @@ pub(crate) enum Command {
     /// one gang of 10,000 pods; decides again after one pod ends while 10,000 gangs wait. Build
     /// with --release, or the figures mean nothing.
     Engine(Args),
+    /// The whole of it on a cluster with a real API server, beside rivals
+    ///
+    /// For a cluster that is made for this: `cargo xtask bench` starts one with what each part
+    /// needs, runs all parts and takes it down. Kubelets are simulated there, so that nodes are
+    /// plain objects. Everything is done in the namespace `soroi-bench`, on nodes that are made
+    /// for it, and taken away at the end.
+    Cluster(cluster::Args),
 }
 
 /// How it is measured and shown.
@@ -74,7 +82,10 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let Command::Engine(args) = command;
+    let args = match command {
+        Command::Engine(args) => args,
+        Command::Cluster(args) => return cluster::run(args, out).map(|()| ExitCode::SUCCESS),
+    };
     let figures = engine::measure(args.rounds, args.shrink)?;
     match args.output {
         Output::Json => {

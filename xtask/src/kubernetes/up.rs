@@ -26,6 +26,10 @@ const READY_SECS_MAX: u64 = 60;
 /// How long a process may take to end before it is killed.
 const END_SECS_MAX: u64 = 10;
 
+/// What kube-scheduler needs for its own gangs (1.36, all alpha).
+const SCHEDULER_GATES: &str = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true,\
+                               TopologyAwareWorkloadScheduling=true";
+
 /// How soon a silent node and its pods are given up. The defaults are Kubernetes' own.
 #[derive(Clone, Copy, clap::Args)]
 pub(crate) struct Patience {
@@ -40,7 +44,26 @@ pub(crate) struct Patience {
     toleration_secs: u32,
 }
 
+/// What is not as usual about it.
+#[derive(Clone, Copy, clap::Args)]
+pub(crate) struct Manner {
+    #[command(flatten)]
+    pub(crate) patience: Patience,
+    /// Serve Kubernetes' own gangs, too: `scheduling.k8s.io/v1alpha2`, alpha in 1.36
+    #[arg(long)]
+    pub(crate) native_gangs: bool,
+    /// Take optimised kubelets: what is measured shares the machine with them
+    #[arg(long)]
+    pub(crate) release: bool,
+}
+
 impl Patience {
+    /// For measurements: no node is given up, and heartbeats are few.
+    pub(crate) const LONG: Self =
+        Self { heartbeat_secs: 400, node_grace_secs: 4_000, toleration_secs: 4_000 };
+    /// Kubernetes' own.
+    pub(crate) const USUAL: Self = Self { heartbeat_secs: 20, node_grace_secs: 50, toleration_secs: 300 };
+
     /// How often nodes are looked at: kube-controller-manager's 5 s for its 50 s of grace.
     fn look_secs(&self) -> u32 {
         self.node_grace_secs.div_ceil(10)
@@ -51,9 +74,9 @@ impl Patience {
 ///
 /// # Errors
 /// When the folder is in use, or a part does not come up.
-pub(crate) fn up(dir: &Path, wanted: Wanted, patience: Patience) -> anyhow::Result<PathBuf> {
+pub(crate) fn up(dir: &Path, wanted: Wanted, manner: Manner) -> anyhow::Result<PathBuf> {
     let bin = build::binaries()?;
-    let kubelets = kubelets::binary()?;
+    let kubelets = kubelets::binary(manner.release)?;
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     if dir.join("pids").exists() {
@@ -62,7 +85,7 @@ pub(crate) fn up(dir: &Path, wanted: Wanted, patience: Patience) -> anyhow::Resu
             dir.display()
         );
     }
-    let plane = Plane { bin, dir: dir.clone(), ports: free_ports()?, patience };
+    let plane = Plane { bin, dir: dir.clone(), ports: free_ports()?, manner };
     if let Err(error) = plane.start_all(&kubelets, wanted) {
         // What its parts have written stays, to see why.
         return Err(match down(&dir) {
@@ -77,7 +100,7 @@ pub(crate) fn up(dir: &Path, wanted: Wanted, patience: Patience) -> anyhow::Resu
 ///
 /// # Errors
 /// When the folder's list of processes cannot be read.
-pub(super) fn down(dir: &Path) -> anyhow::Result<()> {
+pub(crate) fn down(dir: &Path) -> anyhow::Result<()> {
     let list = dir.join("pids");
     let pids = fs::read_to_string(&list)
         .with_context(|| format!("no control plane was started in {}", dir.display()))?;
@@ -93,6 +116,48 @@ pub(super) fn down(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ends a program of the control plane in `dir` and starts it again as it was started; returns when
+/// the API server answers.
+///
+/// # Errors
+/// When no such program runs there, or it does not come back.
+pub(super) fn restart(dir: &Path, program: &str) -> anyhow::Result<()> {
+    let list = dir.join("pids");
+    let pids = fs::read_to_string(&list)
+        .with_context(|| format!("no control plane was started in {}", dir.display()))?;
+    let pid = pids.lines().filter_map(|line| line.split_once(' ')).find(|(_, name)| *name == program);
+    let (pid, _) = pid.with_context(|| format!("{} holds no {program}", dir.display()))?;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).with_context(|| format!("{program} does not run"))?;
+    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let (path, flags) = words.split_first().with_context(|| format!("{program} has no command line"))?;
+    end(pid, program);
+    let log = File::options().append(true).open(dir.join(format!("{program}.log")))?;
+    let new = spawn(Path::new(path), flags, log)?;
+    fs::write(&list, pids.replace(&format!("{pid} {program}\n"), &format!("{new} {program}\n")))?;
+    let kubectl = Kubectl { program: build::binaries()?.join("kubectl"), kubeconfig: dir.join("kubeconfig") };
+    for _ in 0..READY_SECS_MAX * 10 {
+        if kubectl.run(&["get", "--raw", "/readyz"], None).is_ok() {
+            return Ok(());
+        }
+        pause();
+    }
+    bail!("kube-apiserver was not ready within {READY_SECS_MAX} s")
+}
+
+/// Starts a program in a process group of its own; its number.
+fn spawn(path: &Path, flags: &[String], log: File) -> anyhow::Result<u32> {
+    let child = Command::new(path)
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {}", path.display()))?;
+    Ok(child.id())
+}
+
 struct Ports {
     etcd: u16,
     etcd_peer: u16,
@@ -103,7 +168,7 @@ struct Plane {
     bin: PathBuf,
     dir: PathBuf,
     ports: Ports,
-    patience: Patience,
+    manner: Manner,
 }
 
 impl Plane {
@@ -113,7 +178,7 @@ impl Plane {
         self.start_apiserver()?;
         self.wait_ready()?;
         self.start_controllers()?;
-        let heartbeat = self.patience.heartbeat_secs.to_string();
+        let heartbeat = self.manner.patience.heartbeat_secs.to_string();
         let flags = [("--kubeconfig", self.path("kubeconfig")), ("--heartbeat-secs", heartbeat)];
         self.start_at(
             kubelets,
@@ -202,54 +267,74 @@ impl Plane {
 
     fn start_apiserver(&self) -> anyhow::Result<()> {
         let key = self.path("service-account.key");
-        let toleration = self.patience.toleration_secs.to_string();
-        self.start(
-            "kube-apiserver",
-            &[
-                ("--etcd-servers", &format!("http://127.0.0.1:{}", self.ports.etcd)),
-                ("--bind-address", "127.0.0.1"),
-                ("--secure-port", &self.ports.api.to_string()),
-                ("--cert-dir", &self.path("certs")),
-                ("--tls-cert-file", &self.path("apiserver.crt")),
-                ("--tls-private-key-file", &self.path("apiserver.key")),
-                ("--service-account-issuer", "https://kubernetes.default.svc"),
-                ("--service-account-key-file", &self.path("service-account.pub")),
-                ("--service-account-signing-key-file", &key),
-                ("--token-auth-file", &self.path("tokens.csv")),
-                ("--authorization-mode", "Node,RBAC"),
-                ("--service-cluster-ip-range", "10.0.0.0/24"),
-                ("--default-not-ready-toleration-seconds", &toleration),
-                ("--default-unreachable-toleration-seconds", &toleration),
-                ("--max-requests-inflight", "3000"),
-                ("--max-mutating-requests-inflight", "1500"),
+        let toleration = self.manner.patience.toleration_secs.to_string();
+        let native: &[(&str, &str)] = match self.manner.native_gangs {
+            true => &[
+                ("--feature-gates", "GenericWorkload=true"),
+                ("--runtime-config", "scheduling.k8s.io/v1alpha2=true"),
             ],
-        )
+            false => &[],
+        };
+        let (etcd, port) = (format!("http://127.0.0.1:{}", self.ports.etcd), self.ports.api.to_string());
+        let (certs, tokens) = (self.path("certs"), self.path("tokens.csv"));
+        let (certificate, secret) = (self.path("apiserver.crt"), self.path("apiserver.key"));
+        let public = self.path("service-account.pub");
+        let usual = [
+            ("--etcd-servers", etcd.as_str()),
+            ("--bind-address", "127.0.0.1"),
+            ("--secure-port", &port),
+            ("--cert-dir", &certs),
+            ("--tls-cert-file", &certificate),
+            ("--tls-private-key-file", &secret),
+            ("--service-account-issuer", "https://kubernetes.default.svc"),
+            ("--service-account-key-file", &public),
+            ("--service-account-signing-key-file", &key),
+            ("--token-auth-file", &tokens),
+            ("--authorization-mode", "Node,RBAC"),
+            ("--service-cluster-ip-range", "10.0.0.0/24"),
+            ("--default-not-ready-toleration-seconds", &toleration),
+            ("--default-unreachable-toleration-seconds", &toleration),
+            ("--max-requests-inflight", "3000"),
+            ("--max-mutating-requests-inflight", "1500"),
+        ];
+        self.start("kube-apiserver", &[&usual, native].concat())
     }
 
     fn start_controllers(&self) -> anyhow::Result<()> {
-        self.start(
-            "kube-controller-manager",
-            &[
-                ("--kubeconfig", &self.path("kube-controller-manager.kubeconfig")),
-                ("--leader-elect", "false"),
-                ("--service-account-private-key-file", &self.path("service-account.key")),
-                ("--root-ca-file", &self.path("ca.crt")),
-                ("--use-service-account-credentials", "true"),
-                ("--secure-port", "0"),
-                ("--node-monitor-grace-period", &format!("{}s", self.patience.node_grace_secs)),
-                ("--node-monitor-period", &format!("{}s", self.patience.look_secs())),
-                ("--kube-api-qps", "500"),
-                ("--kube-api-burst", "1000"),
+        let kubeconfig = self.path("kube-controller-manager.kubeconfig");
+        let (key, authority) = (self.path("service-account.key"), self.path("ca.crt"));
+        let grace = format!("{}s", self.manner.patience.node_grace_secs);
+        let look = format!("{}s", self.manner.patience.look_secs());
+        let usual = [
+            ("--kubeconfig", &*kubeconfig),
+            ("--leader-elect", "false"),
+            ("--service-account-private-key-file", &key),
+            ("--root-ca-file", &authority),
+            ("--use-service-account-credentials", "true"),
+            ("--secure-port", "0"),
+            ("--node-monitor-grace-period", &grace),
+            ("--node-monitor-period", &look),
+            ("--kube-api-qps", "500"),
+            ("--kube-api-burst", "1000"),
+        ];
+        let native: &[(&str, &str)] = match self.manner.native_gangs {
+            // It takes the finalizers off groups that are deleted.
+            true => &[("--feature-gates", "GenericWorkload=true")],
+            false => &[],
+        };
+        self.start("kube-controller-manager", &[&usual, native].concat())?;
+        let kubeconfig = self.path("kube-scheduler.kubeconfig");
+        let usual = [("--kubeconfig", &*kubeconfig), ("--leader-elect", "false"), ("--secure-port", "0")];
+        let native: &[(&str, &str)] = match self.manner.native_gangs {
+            true => &[
+                ("--feature-gates", SCHEDULER_GATES),
+                // A rival whose client waits for itself would not be measured.
+                ("--kube-api-qps", "1000"),
+                ("--kube-api-burst", "2000"),
             ],
-        )?;
-        self.start(
-            "kube-scheduler",
-            &[
-                ("--kubeconfig", &self.path("kube-scheduler.kubeconfig")),
-                ("--leader-elect", "false"),
-                ("--secure-port", "0"),
-            ],
-        )
+            false => &[],
+        };
+        self.start("kube-scheduler", &[&usual, native].concat())
     }
 
     /// Starts a program in a process group of its own, with its output in a file.
@@ -259,16 +344,10 @@ impl Plane {
 
     fn start_at(&self, path: &Path, program: &str, flags: &[(&str, &str)]) -> anyhow::Result<()> {
         let log = File::create(self.dir.join(format!("{program}.log")))?;
-        let child = Command::new(path)
-            .args(flags.iter().map(|(flag, value)| format!("{flag}={value}")))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("cannot start {program}"))?;
+        let flags: Vec<String> = flags.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
+        let pid = spawn(path, &flags, log)?;
         let mut list = File::options().create(true).append(true).open(self.dir.join("pids"))?;
-        std::io::Write::write_all(&mut list, format!("{} {program}\n", child.id()).as_bytes())?;
+        std::io::Write::write_all(&mut list, format!("{pid} {program}\n").as_bytes())?;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod admission;
 mod adopt;
 mod bad_days;
 mod bad_input;
+mod bench;
 mod board;
 mod chart;
 mod hog;
