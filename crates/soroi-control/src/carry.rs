@@ -124,7 +124,7 @@ impl<'a> Scene<'a> {
             leader_epoch: self.epoch,
             local_queue: gang.gang.local_queue.as_deref(),
             volcano_queue: gang.gang.volcano_queue.as_deref(),
-            min_members: gang.gang.min_members,
+            min_members: gang.gang.minima.as_ref().map(|minima| minima.members),
         }
     }
 }

@@ -9,6 +9,7 @@ mod scratch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Occupant;
+use crate::decide::RUN;
 use crate::decide::gang::{GangState, Held, Phase, SeatKind, SeatState};
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
@@ -109,6 +110,13 @@ fn seats(id: &GangId, held: &Held, found: &mut Vec<String>) {
             found.push(format!("{id}: seat {at:?} is counted as another kind"));
         }
     }
+    for set in &held.sets {
+        let mut kinds = [0; 6];
+        set.seats.iter().for_each(|seat| kinds[seat.state.kind() as usize] += 1);
+        if kinds != set.kinds {
+            found.push(format!("{id}: {:?} seats in {}, {:?} counted", kinds, set.name, set.kinds));
+        }
+    }
     let seats = held.seats().count();
     let counted: usize = held.by_kind.values().map(BTreeSet::len).sum();
     if seats != counted || held.seat_of.keys().any(|pod| held.unseated.contains(pod)) {
@@ -118,15 +126,16 @@ fn seats(id: &GangId, held: &Held, found: &mut Vec<String>) {
 
 /// Invariant 1: between nothing and the minimum, something is still under way.
 fn all_or_nothing(id: &GangId, state: &GangState, held: &Held, found: &mut Vec<String>) {
-    let (have, need) = (held.running_or_done(), state.minimum().unwrap_or(0));
+    let lack = state.minimum().and_then(|need| need.lack(held.by_role(&RUN)));
     let under_way = match held.phase {
         Phase::Assumed | Phase::Replacing | Phase::Undoing(_) => true,
         Phase::Committed => state.due.is_some() || held.count(SeatKind::Sent) > 0,
     };
     let parked =
         state.fact.as_ref().is_none_or(|fact| fact.readiness == Readiness::NotYet(NotYet::ChecksPending));
-    if held.binds() && have > 0 && have < need && !under_way && !parked {
-        found.push(format!("{id}: {have} of {need} run, and nothing will change that"));
+    let Some(lack) = lack.filter(|_| held.running_or_done() > 0) else { return };
+    if held.binds() && !under_way && !parked {
+        found.push(format!("{id}: {lack} run, and nothing will change that"));
     }
 }
 
@@ -138,11 +147,12 @@ fn quota_with_places(engine: &Engine, id: &GangId, state: &GangState, held: &Hel
     }
     let placed =
         held.seats().filter(|(_, seat)| seat.node.is_some() || matches!(seat.state, SeatState::Done(_)));
-    let placed = u32::try_from(placed.count()).unwrap_or(u32::MAX);
+    let placed = placed.map(|(at, _)| (held.sets[at.set].role.as_ref(), 1));
+    let lack = state.minimum().and_then(|need| need.lack(placed));
     let parked = state.fact.as_ref().is_some_and(|f| f.readiness == Readiness::NotYet(NotYet::ChecksPending));
     let waits = engine.waiting.stand(id).is_some() || state.due.is_some();
-    if placed < state.minimum().unwrap_or(0) && !waits && !parked {
-        found.push(format!("{id}: holds quota with {placed} places, and asks for no more"));
+    if let Some(lack) = lack.filter(|_| !waits && !parked) {
+        found.push(format!("{id}: holds quota with places for {lack}, and asks for no more"));
     }
 }
 

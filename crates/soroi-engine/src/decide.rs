@@ -35,7 +35,7 @@ use crate::engine::Engine;
 use crate::event::{Gang, GangId, Millis, PodUid};
 use gang::Phase;
 
-pub(crate) use gather::occupant;
+pub(crate) use gather::{RUN, occupant};
 
 impl Engine {
     pub(crate) fn cycle(&mut self, now: Millis) -> Vec<Decision> {

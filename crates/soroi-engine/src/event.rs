@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::minima::Minima;
+
 /// A Kubernetes name, label key or value: cheap to clone, compared as a whole.
 pub type Name = Arc<str>;
 /// Milliseconds since 1970.
@@ -232,8 +234,10 @@ pub struct Pod {
     pub shape: Arc<Shape>,
     /// Whose member it is: matches one of [`Gang::owners`], whichever arrives first.
     pub owner: Option<Name>,
-    /// The pod set that its label names, if any; else it is matched by shape.
+    /// The pod set that its label names, if any; else it is matched by role and shape.
     pub pod_set: Option<Name>,
+    /// The role that it names: it is matched to pod sets of that role only.
+    pub role: Option<Name>,
     /// Its completion index, if it has one.
     pub index: Option<u32>,
     /// Its phase.
@@ -455,9 +459,9 @@ pub struct Gang {
     pub not_before: Millis,
     /// What must start together. At least one.
     pub pod_sets: Vec<PodSet>,
-    /// How many members must run for the gang to be worth anything, over all pod sets; `None`:
-    /// all. (A PodGroup's `minMember`.)
-    pub min_members: Option<u32>,
+    /// How many members must run for the gang to be worth anything, over all pod sets and of each
+    /// role; `None`: all. (A PodGroup's `minMember` and `minTaskMember`.)
+    pub minima: Option<Minima>,
     /// Whether it may be decided now.
     pub readiness: Readiness,
     /// A policy that its kind imposes, whatever its queue says; `None`: the queue's. (A Workload
@@ -476,6 +480,8 @@ pub struct Gang {
 pub struct PodSet {
     /// Its name.
     pub name: Name,
+    /// The role of its pods, which may have a minimum of its own. Pod sets may share one.
+    pub role: Option<Name>,
     /// How many pods should run now (a Job: min of parallelism and remaining completions).
     pub count: u32,
     /// What each needs, as predicted from the template.

@@ -13,6 +13,7 @@ use std::fmt::{self, Display, Formatter};
 use soroi_quantity::display as quantity;
 
 use crate::event::{Taint, TaintEffect};
+use crate::minima::Lack;
 use crate::reason::{
     FlavorProblem, NodeProblem, NotYet, Off, PlaceProblem, QueueInactive, QueueProblem, Reason, UndoReason,
     VolcanoProblem,
@@ -62,8 +63,11 @@ impl Display for NotYet {
             Self::JobNotSuspended => {
                 f.write_str("waiting for the Job to be suspended and without active pods")
             }
-            Self::MembersMissing { have, need } => {
+            Self::MembersMissing(Lack { role: None, have, need }) => {
                 write!(f, "waiting for pods of the group: {have} of {need} exist")
+            }
+            Self::MembersMissing(Lack { role: Some(role), have, need }) => {
+                write!(f, "waiting for pods of role {role}: {have} of {need} exist")
             }
             Self::Gated(gate) => write!(f, "Admission is gated by: {gate}"),
             Self::WorkloadBehind => f.write_str("its Workload is being written"),
@@ -236,16 +240,24 @@ impl PlaceProblem {
 impl Display for UndoReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::StartTimeout { have, need } => write!(f, "only {have} of {need} pods were created in time"),
-            Self::RecoveryTimeout { have, need } => {
-                write!(f, "only {have} of {need} pods could be placed in time")
-            }
+            Self::StartTimeout(lack) => write!(f, "only {lack} were created in time"),
+            Self::RecoveryTimeout(lack) => write!(f, "only {lack} could be placed in time"),
             Self::PlacesLost => f.write_str("its places were lost, and there are no others"),
             Self::Off(off) => off.fmt(f),
             Self::LocalQueueStopped => f.write_str("The LocalQueue is stopped"),
             Self::ClusterQueueStopped => f.write_str("The ClusterQueue is stopped"),
             Self::Orphaned => f.write_str("it held quota, and there are no places for it"),
             Self::Interrupted => f.write_str("it was being taken back when Soroi was restarted"),
+        }
+    }
+}
+
+impl Display for Lack {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} pods", self.have, self.need)?;
+        match &self.role {
+            Some(role) => write!(f, " of role {role}"),
+            None => Ok(()),
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::cluster::{Cluster, NodeIx};
 use crate::decision::{TopologyDomain, TopologyPlaces};
 use crate::event::{Name, TopologyRequest};
 use crate::fit::Ask;
+use crate::minima::Minima;
 use crate::reason::PlaceProblem;
 use part::Part;
 pub use shortage::{Gains, Shortage};
@@ -35,9 +36,10 @@ type Taken = Vec<(NodeIx, u32)>;
 pub struct PlaceRequest {
     /// What to place; at least one.
     pub pod_sets: Vec<PodSetRequest>,
-    /// How many of all the pods asked for here must find a place for the answer to be worth
-    /// anything; `None`: all. If not all fit, as many as possible are placed, and at least these.
-    pub min_members: Option<u32>,
+    /// How many of the pods asked for here must find a place for the answer to be worth anything, in
+    /// all and of each role; `None`: all. If not all fit, as many are placed as a bounded search finds
+    /// places for, and at least these.
+    pub minima: Option<Minima>,
     /// Nodes that must not be used.
     pub excluded: Vec<Name>,
 }
@@ -47,6 +49,8 @@ pub struct PlaceRequest {
 pub struct PodSetRequest {
     /// Its name, for the answer.
     pub name: Name,
+    /// The role of its pods, for the minima.
+    pub role: Option<Name>,
     /// How many pods need a place. Members that have one (see `bound`) are not counted.
     pub count: u32,
     /// What each asks of its node: its shape and what its flavor adds.
@@ -108,7 +112,7 @@ pub fn place(cluster: &mut Cluster, request: &PlaceRequest) -> Result<Placement,
         cluster.bar(node);
     }
     let parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
-    let answer = search::place(cluster, parts, request.min_members);
+    let answer = search::place(cluster, parts, request.minima.as_ref());
     cluster.rollback(savepoint);
     let taken = answer.map_err(|problems| {
         let named = |(at, problem): (usize, PlaceProblem)| (request.pod_sets[at].name.clone(), problem);

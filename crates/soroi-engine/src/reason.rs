@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Amount, Millis, Name, Policy};
+use crate::minima::Lack;
 
 /// Why a gang waits.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,42 @@ pub enum Reason {
     },
 }
 
+impl Reason {
+    /// Whether no search proved that it is impossible.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.places().any(|problem| problem.unproven)
+    }
+
+    /// Notes that none did.
+    pub(crate) fn cut_short(&mut self) {
+        match self {
+            Self::NoFlavor(sets) => {
+                for problem in sets.iter_mut().flat_map(|(_, problems)| problems) {
+                    if let FlavorProblem::NoPlace { problem, .. } = problem {
+                        problem.unproven = true;
+                    }
+                }
+            }
+            Self::NoPlace(sets) => sets.iter_mut().for_each(|(_, problem)| problem.unproven = true),
+            _ => {}
+        }
+    }
+
+    fn places(&self) -> impl Iterator<Item = &PlaceProblem> {
+        let (flavors, places): (&[_], &[_]) = match self {
+            Self::NoFlavor(sets) => (sets, &[]),
+            Self::NoPlace(sets) => (&[], sets),
+            _ => (&[], &[]),
+        };
+        let in_flavors = flavors.iter().flat_map(|(_, problems): &(Name, Vec<FlavorProblem>)| problems);
+        let in_flavors = in_flavors.filter_map(|problem| match problem {
+            FlavorProblem::NoPlace { problem, .. } => Some(problem),
+            _ => None,
+        });
+        in_flavors.chain(places.iter().map(|(_, problem): &(Name, PlaceProblem)| problem))
+    }
+}
+
 /// What a Volcano Queue lacks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VolcanoProblem {
@@ -71,13 +108,8 @@ pub enum NotYet {
     JobNotSuspended,
     /// The Workload that stands for it is being written, or brought in step with what it stands for.
     WorkloadBehind,
-    /// A group has fewer pods than its minimum.
-    MembersMissing {
-        /// Pods there.
-        have: u32,
-        /// Pods needed.
-        need: u32,
-    },
+    /// A group has fewer pods than its minimum, or than that of a role.
+    MembersMissing(Lack),
     /// A gate of a user or another controller is closed.
     Gated(Name),
     /// Admission checks are not ready.
@@ -251,19 +283,9 @@ pub enum NodeProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoReason {
     /// Members did not appear in time.
-    StartTimeout {
-        /// Members there.
-        have: u32,
-        /// Members needed.
-        need: u32,
-    },
-    /// Members stayed unbound or lost below the minimum for too long.
-    RecoveryTimeout {
-        /// Members bound.
-        have: u32,
-        /// Members needed.
-        need: u32,
-    },
+    StartTimeout(Lack),
+    /// Members stayed unbound or lost below a minimum for too long.
+    RecoveryTimeout(Lack),
     /// The places vanished and there are no others.
     PlacesLost,
     /// Its user switched it off.

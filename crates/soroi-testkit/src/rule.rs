@@ -125,16 +125,16 @@ fn negative_usage(world: &World) -> Vec<String> {
 
 /// Remembers since when each gang has been between nothing and its minimum.
 fn gangs_between(world: &mut World, now: Timestamp) {
-    let views: Vec<(GangRef, usize, usize, bool)> = world
+    let views: Vec<(GangRef, usize, Option<String>, bool)> = world
         .gangs()
         .iter()
-        .map(|view| (view.gang.clone(), members(view), view.minimum(), over(view)))
+        .map(|view| (view.gang.clone(), members(view), lack(view), view.minimum() == 0 || over(view)))
         .collect();
-    for (gang, members, minimum, over) in views {
-        if members >= minimum && minimum > 0 {
+    for (gang, members, lack, over) in views {
+        if members > 0 && lack.is_none() {
             world.were_whole.insert(gang.clone());
         }
-        if members == 0 || members >= minimum || over {
+        if members == 0 || lack.is_none() || over {
             world.between.remove(&gang);
         } else {
             world.between.entry(gang).or_insert(now);
@@ -146,6 +146,15 @@ fn gangs_between(world: &mut World, now: Timestamp) {
 fn members(view: &GangView<'_>) -> usize {
     let done = if view.jobs.is_empty() { view.succeeded() } else { 0 };
     view.bound().len() + done
+}
+
+/// What a gang lacks of what makes it whole: members in all, or of a role.
+fn lack(view: &GangView<'_>) -> Option<String> {
+    let (have, need) = (members(view), view.minimum());
+    if have < need {
+        return Some(format!("{have} of {need} members"));
+    }
+    view.lacking_role().map(|(role, have, need)| format!("{have} of {need} members of role {role}"))
 }
 
 /// Whether all-or-nothing no longer concerns the gang: it ended, or its objects are going.
@@ -170,7 +179,7 @@ pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
             let allowed = SignedDuration::try_from(usual.saturating_add(limits.patience)).ok()?;
             (now.duration_since(*since) > allowed).then(|| {
                 let view = world.gang(gang);
-                format!("gang {} rests at {} of {} members", gang.name, members(&view), view.minimum())
+                format!("gang {} rests at {}", gang.name, lack(&view).unwrap_or_default())
             })
         })
         .collect();
@@ -245,17 +254,18 @@ pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
 /// Invariants 1, 2 and 7 for one gang.
 fn gang_at_rest(view: &GangView<'_>, limits: &Limits) -> Vec<String> {
     let name = &view.gang.name;
-    let (have, need) = (members(view), view.minimum());
+    let lack = lack(view);
     let mut broken = Vec::new();
     if over(view) {
         return broken;
     }
-    if limits.placement.all_or_nothing() && have > 0 && have < need {
-        broken.push(format!("gang {name} rests at {have} of {need} members"));
+    if let Some(lack) = lack.as_ref().filter(|_| limits.placement.all_or_nothing() && members(view) > 0) {
+        broken.push(format!("gang {name} rests at {lack}"));
     }
     let holds_quota = matches!(view.state(), State::Admitted | State::Reserved);
-    if limits.placement == Placement::Unified && holds_quota && have < need && !view.workloads.is_empty() {
-        broken.push(format!("gang {name} holds quota with {have} of {need} members placed"));
+    let placing = limits.placement == Placement::Unified && holds_quota && !view.workloads.is_empty();
+    if let Some(lack) = lack.filter(|_| placing) {
+        broken.push(format!("gang {name} holds quota with {lack} placed"));
     }
     if view.state() == State::Pending && view.why().is_none() {
         broken.push(format!("gang {name} waits and nothing says why"));

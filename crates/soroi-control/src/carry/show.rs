@@ -3,7 +3,7 @@
 //! What is to be told, and how often its numbers may change, is decided before; here it is only
 //! kept shown.
 
-use soroi_engine::event::PodPhase;
+use soroi_engine::event::{Name, PodPhase};
 use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
 
 use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit, ready};
@@ -62,7 +62,7 @@ fn shows(seen: &PartSeen<'_>, told: &Told) -> bool {
 /// not worth a write per pod.
 fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
     let message = match place_problem(&told.reason) {
-        Some(problem) => project::group::nodes_error(problem),
+        Some((_, problem)) => project::group::nodes_error(problem),
         None => told.message.clone(),
     };
     let waiting = members(scene, gang).filter(|pod| {
@@ -103,18 +103,19 @@ pub(crate) fn group(
     let place = (group.namespace.clone(), group.name.clone());
     let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
     let placed = |pod: &PodFacts| course.is_some_and(|course| course.binds.contains_key(&pod.pod.uid));
-    let members = scene.world.group_members(group, &feeders);
-    let members: Vec<Member> = members.into_iter().map(|pod| Member::of(pod, placed(pod))).collect();
+    let pods = scene.world.group_members(group, &feeders);
+    let members: Vec<Member> = pods.iter().map(|pod| Member::of(pod, placed(pod))).collect();
     let stage = course.map_or(&Stage::Waiting, |course| &course.stage);
     let least = group.min_member;
-    let scheduled = members.iter().filter(|member| member.is_scheduled()).count();
+    let scheduled = || pods.iter().zip(&members).filter(|(_, member)| member.is_scheduled());
     // Pods beyond the minimum may wait for room; the group is ready all the same (Volcano's gang
     // plugin judges only groups that are not).
-    let ready = u32::try_from(scheduled).is_ok_and(|scheduled| scheduled > 0 && scheduled >= least);
+    let counted = scheduled().map(|(pod, _)| (pod.pod.role.as_ref(), 1));
+    let ready = scheduled().next().is_some() && group.minima().are_met(counted);
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
-        (Some(told), _) => verdict(told),
+        (Some(told), _) => verdict(told, &pods),
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         _ => Verdict::Underway,
     };
@@ -128,22 +129,28 @@ pub(crate) fn group(
     (patch.map(|patch| Write { target, call: Call::Merge(patch) }), event)
 }
 
-fn verdict(told: &Told) -> Verdict<'_> {
+fn verdict<'a>(told: &'a Told, pods: &[&PodFacts]) -> Verdict<'a> {
     match (&told.reason, place_problem(&told.reason)) {
-        (_, Some(problem)) => Verdict::NoPlace(problem),
-        (Reason::NotYet(NotYet::MembersMissing { .. }), _) => Verdict::TooFewPods,
+        (_, Some((set, problem))) => {
+            let sets = crate::intake::group::pod_sets(pods.iter().copied());
+            let of_name = sets.into_iter().find(|one| one.name == *set);
+            Verdict::NoPlace(of_name.and_then(|set| set.role), problem)
+        }
+        (Reason::NotYet(NotYet::MembersMissing(lack)), _) if lack.role.is_some() => Verdict::TooFewPodsOfRole,
+        (Reason::NotYet(NotYet::MembersMissing(_)), _) => Verdict::TooFewPods,
         _ => Verdict::Other(&told.message),
     }
 }
 
-/// What the places lack, if that is the reason.
-fn place_problem(reason: &Reason) -> Option<&PlaceProblem> {
+/// What the places lack, and for which pod set, if that is the reason.
+fn place_problem(reason: &Reason) -> Option<(&Name, &PlaceProblem)> {
     use soroi_engine::reason::FlavorProblem;
     match reason {
-        Reason::NoPlace(sets) => sets.first().map(|(_, problem)| problem),
+        Reason::NoPlace(sets) => sets.first().map(|(set, problem)| (set, problem)),
         Reason::NoFlavor(sets) => {
-            sets.iter().flat_map(|(_, problems)| problems).find_map(|problem| match problem {
-                FlavorProblem::NoPlace { problem, .. } => Some(problem),
+            let problems = sets.iter().flat_map(|(set, problems)| problems.iter().map(move |one| (set, one)));
+            problems.into_iter().find_map(|(set, problem)| match problem {
+                FlavorProblem::NoPlace { problem, .. } => Some((set, problem)),
                 _ => None,
             })
         }

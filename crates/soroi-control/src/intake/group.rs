@@ -6,6 +6,7 @@ use std::sync::Arc;
 use soroi_api::labels::kueue as kueue_keys;
 use soroi_api::names;
 use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
+use soroi_engine::Minima;
 use soroi_engine::event::{Millis, Name, Shape};
 
 use super::pod::PodFacts;
@@ -27,7 +28,8 @@ pub struct GroupFacts {
     pub owner: Option<Owner>,
     /// How many pods must start together.
     pub min_member: u32,
-    /// The same per role. Empty when its sum exceeds `min_member`: Volcano ignores it then.
+    /// The same per role that has a minimum. Empty when its sum exceeds `min_member`: Volcano ignores
+    /// it then (`JobInfo.CheckTaskValid`, 1.15).
     pub min_per_role: BTreeMap<Name, u32>,
     /// Its seat in Volcano's tree.
     pub volcano_queue: Name,
@@ -45,6 +47,13 @@ pub struct GroupFacts {
     pub invalid: Option<Invalid>,
 }
 
+impl GroupFacts {
+    /// How few members are worth running.
+    pub fn minima(&self) -> Minima {
+        Minima { members: self.min_member, roles: self.min_per_role.clone() }
+    }
+}
+
 /// A PodGroup.
 ///
 /// # Errors
@@ -60,6 +69,7 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
         .min_task_member
         .iter()
         .map(|(role, least)| (Arc::from(role.as_str()), u32::try_from(*least).unwrap_or(0)))
+        .filter(|(_, least)| *least > 0)
         .collect();
     let needed = roles.values().fold(0_u32, |sum, least| sum.saturating_add(*least));
     let negative = min_member.is_err().then(|| Invalid::new("spec.minMember", "must not be negative"));
@@ -125,7 +135,7 @@ pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<Grou
         if pod.phase == PodPhase::Failed || (pod.terminating && pod.phase != PodPhase::Succeeded) {
             continue;
         }
-        let key = (member.role.clone(), pod.shape.clone());
+        let key = (pod.role.clone(), pod.shape.clone());
         let (count, example) = sets.entry(key).or_insert((0, &pod.uid));
         *count = count.saturating_add(1);
         *example = (*example).min(&pod.uid);

@@ -29,6 +29,8 @@ pub struct JobFacts {
     pub pod_priority_class: Option<Name>,
     /// The PodGroup that its template names: its gang is that of the group.
     pub group: Option<Name>,
+    /// The role in that group that its template names.
+    pub role: Option<Name>,
     /// The scheduler that its template names.
     pub scheduler: Name,
     /// Gates that others keep closed (`kueue.x-k8s.io/admission-gated-by`).
@@ -146,6 +148,7 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         priority_class: label(kueue_keys::PRIORITY_CLASS),
         pod_priority_class: some_name(pod_spec.priority_class_name.as_ref()),
         group,
+        role: some_name(template_meta.and_then(|all| all.get(volcano_keys::TASK_SPEC))),
         scheduler: Arc::from(pod::scheduler_name(pod_spec)),
         gated_by: annotation(kueue_keys::ADMISSION_GATED_BY),
         suspend: spec.suspend.unwrap_or(false),

@@ -44,8 +44,6 @@ pub struct PodFacts {
     pub group: Option<Name>,
     /// The LocalQueue that its label names.
     pub queue: Option<Name>,
-    /// Its role in a PodGroup (annotation `volcano.sh/task-spec`).
-    pub role: Option<Name>,
     /// `spec.schedulerName`.
     pub scheduler: Name,
     /// `spec.priority`, 0 if none.
@@ -119,6 +117,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
             shape: Arc::new(shape),
             owner: Some(owner),
             pod_set: label(kueue_keys::PODSET),
+            role: annotation(volcano_keys::TASK_SPEC),
             index: annotation(kubernetes_keys::JOB_COMPLETION_INDEX)
                 .or_else(|| label(kubernetes_keys::JOB_COMPLETION_INDEX))
                 .and_then(|index| index.parse().ok()),
@@ -130,7 +129,6 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
         group,
         queue: label(kueue_keys::QUEUE_NAME),
-        role: annotation(volcano_keys::TASK_SPEC),
         scheduler,
         priority: spec.priority.unwrap_or(0),
         created_at: millis(meta.creation_timestamp.as_ref()),

@@ -182,6 +182,7 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
     };
     let parsed = event::PodSet {
         name: Arc::from(set.name.as_str()),
+        role: None,
         count: u32::try_from(set.count).unwrap_or(0),
         shape: Arc::new(shape),
         topology,

@@ -48,7 +48,7 @@ pub(crate) fn wants(
     }
     let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
     let sets = pod_sets(live);
-    let enough = u32::try_from(members.len()).is_ok_and(|have| have >= group.min_member);
+    let enough = group.minima().are_met(members.iter().map(|pod| (pod.pod.role.as_ref(), 1)));
     let draft = |queue: &Name| {
         let example = |set: &GroupPodSet| {
             let pod = members.iter().find(|pod| pod.pod.uid == set.example)?;
@@ -94,8 +94,12 @@ fn ended(group: &GroupFacts, members: &[&PodFacts]) -> Option<bool> {
     let of = |phase: PodPhase| members.iter().filter(|pod| pod.pod.phase == phase).count();
     let (succeeded, failed) = (of(PodPhase::Succeeded), of(PodPhase::Failed));
     let all = succeeded + failed == members.len() && !members.is_empty();
-    let least = usize::try_from(group.min_member).unwrap_or(usize::MAX);
-    (all && members.len() >= least).then_some(succeeded >= least.max(1))
+    let minima = group.minima();
+    let by_role = |well: bool| {
+        let counted = members.iter().filter(move |pod| !well || pod.pod.phase == PodPhase::Succeeded);
+        counted.map(|pod| (pod.pod.role.as_ref(), 1))
+    };
+    (all && minima.are_met(by_role(false))).then(|| succeeded > 0 && minima.are_met(by_role(true)))
 }
 
 /// What a pod that names `volcano` and no group lacks: the group, and then the tie to it

@@ -61,6 +61,8 @@ pub struct Member {
     pub status: TaskStatus,
     /// It is being deleted, having had a node: it still counts as scheduled.
     pub had_node: bool,
+    /// Its role.
+    pub role: Option<Name>,
 }
 
 impl Member {
@@ -81,7 +83,12 @@ impl Member {
             PodPhase::Pending if placed => TaskStatus::Binding,
             PodPhase::Pending => TaskStatus::Pending,
         };
-        Self { name: pod.pod.name.clone(), status, had_node: bound && status == TaskStatus::Releasing }
+        Self {
+            name: pod.pod.name.clone(),
+            status,
+            had_node: bound && status == TaskStatus::Releasing,
+            role: pod.pod.role.clone(),
+        }
     }
 }
 
@@ -96,8 +103,9 @@ pub enum Verdict<'a> {
     TooFewPods,
     /// A role has fewer pods than its minimum.
     TooFewPodsOfRole,
-    /// The places do not suffice: `fitting` of its pending members would find one.
-    NoPlace(&'a PlaceProblem),
+    /// The places do not suffice for members of this role: `fitting` of those that wait would find
+    /// one.
+    NoPlace(Option<Name>, &'a PlaceProblem),
     /// Something about the group as a whole, such as its queue; in words.
     Other(&'a str),
 }
@@ -173,9 +181,9 @@ fn unschedulable(min_member: u32, members: &[Member], verdict: &Verdict<'_>) -> 
             word::NOT_ENOUGH_PODS_OF_TASK,
             "Not enough valid pods of each task for gang-scheduling".into(),
         ),
-        Verdict::NoPlace(_) | Verdict::Other(_) => {
+        Verdict::NoPlace(..) | Verdict::Other(_) => {
             let fitting = match verdict {
-                Verdict::NoPlace(problem) => {
+                Verdict::NoPlace(_, problem) => {
                     usize::try_from(problem.fitting).unwrap_or(usize::MAX).min(pending)
                 }
                 _ => 0,
@@ -204,9 +212,8 @@ pub fn fit_error(min_member: u32, members: &[Member], fitting: usize, verdict: &
     for member in members {
         *statuses.entry(member.status.word()).or_default() += 1;
     }
-    let mut pending: Vec<&Name> =
-        members.iter().filter(|one| one.status == TaskStatus::Pending).map(|one| &one.name).collect();
-    pending.sort();
+    let mut pending: Vec<&Member> = members.iter().filter(|one| one.status == TaskStatus::Pending).collect();
+    pending.sort_by_key(|member| &member.name);
     let mut text = format!("pod group is not ready, {}", histogram(statuses));
     if !pending.is_empty() {
         let mut reasons = BTreeMap::new();
@@ -219,9 +226,10 @@ pub fn fit_error(min_member: u32, members: &[Member], fitting: usize, verdict: &
     }
     match verdict {
         Verdict::Other(why) => text.push_str(&format!(". Origin reason is: {why}")),
-        Verdict::NoPlace(problem) => {
-            if let Some(origin) = pending.get(fitting) {
-                text.push_str(&format!(". Origin reason is {origin}: {}", nodes_error(problem)));
+        Verdict::NoPlace(role, problem) => {
+            let of_role = pending.iter().filter(|member| member.role == *role);
+            if let Some(origin) = of_role.clone().nth(fitting).or_else(|| pending.get(fitting)) {
+                text.push_str(&format!(". Origin reason is {}: {}", origin.name, nodes_error(problem)));
             }
         }
         _ => {}

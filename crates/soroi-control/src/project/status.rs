@@ -55,13 +55,13 @@ pub fn pending_word(reason: &Reason) -> &'static str {
 /// start), or the message of QuotaReserved=False (before it).
 pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static str, String) {
     match reason {
-        UndoReason::StartTimeout { have, need } => (
+        UndoReason::StartTimeout(lack) => (
             word::PODS_READY_TIMEOUT,
-            format!("Exceeded the PodsReady timeout {namespace}/{name}: {have} of {need} pods exist"),
+            format!("Exceeded the PodsReady timeout {namespace}/{name}: {lack} exist"),
         ),
-        UndoReason::RecoveryTimeout { have, need } => (
+        UndoReason::RecoveryTimeout(lack) => (
             word::PODS_READY_TIMEOUT,
-            format!("Exceeded the PodsReady timeout {namespace}/{name}: {have} of {need} pods are bound"),
+            format!("Exceeded the PodsReady timeout {namespace}/{name}: {lack} are bound"),
         ),
         UndoReason::PlacesLost => (
             word::NODE_FAILURES,

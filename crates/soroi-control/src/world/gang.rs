@@ -99,7 +99,7 @@ impl World {
             queued_at: facts.queued_at,
             not_before: facts.requeue_at,
             pod_sets: pod_sets(facts, job, false),
-            min_members: None,
+            minima: None,
             readiness,
             policy: job.is_none().then_some(Policy::QuotaOnly),
             foreign_scheduler: job.and_then(|job| self.foreign(&job.scheduler)),
@@ -233,8 +233,8 @@ impl World {
     fn gang_of_jobs(&self, group: &GroupFacts, jobs: &[&JobFacts]) -> Option<Composed> {
         let live: Vec<&JobFacts> =
             jobs.iter().copied().filter(|job| job.finished.is_none() && !job.terminating_itself).collect();
-        let done: u32 = jobs.iter().fold(0, |sum, job| sum.saturating_add(job.succeeded));
-        let mut gang = self.group_gang(group, done);
+        let done: Vec<Counted> = jobs.iter().map(|job| (job.role.as_ref(), job.succeeded)).collect();
+        let mut gang = self.group_gang(group, &done);
         let mut parts = Vec::new();
         let mut readiness = Readiness::Ready;
         if live.is_empty() {
@@ -263,7 +263,7 @@ impl World {
             }
             parts.push(part(workload, Some(job), true));
         }
-        gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
+        gang.readiness = gather(group, gang.readiness, readiness, &gang.pod_sets, &done);
         (!gang.pod_sets.is_empty()).then(|| Composed {
             gang,
             parts,
@@ -283,14 +283,15 @@ impl World {
         let members = self.group_members(group, feeders);
         let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
         let sets = group::pod_sets(live.clone());
-        let succeeded = members.iter().filter(|pod| pod.pod.phase == PodPhase::Succeeded).count();
-        let done = u32::try_from(succeeded).unwrap_or(u32::MAX);
-        let mut gang = self.group_gang(group, done);
+        let succeeded = members.iter().filter(|pod| pod.pod.phase == PodPhase::Succeeded);
+        let done: Vec<Counted> = succeeded.map(|pod| (pod.pod.role.as_ref(), 1)).collect();
+        let mut gang = self.group_gang(group, &done);
         gang.owners.extend(feeders.iter().map(|job| job.uid.clone()));
         gang.pod_sets = sets
             .into_iter()
             .map(|set| PodSet {
                 name: set.name,
+                role: set.role,
                 count: set.count,
                 shape: set.shape,
                 topology: event::TopologyRequest::None,
@@ -312,7 +313,7 @@ impl World {
         } else if gang.local_queue.is_some() {
             readiness = Readiness::NotYet(NotYet::WorkloadBehind);
         }
-        gang.readiness = self.gather(group, gang.readiness, readiness, &gang.pod_sets, done);
+        gang.readiness = gather(group, gang.readiness, readiness, &gang.pod_sets, &done);
         (!gang.pod_sets.is_empty()).then(|| Composed {
             gang,
             parts,
@@ -340,7 +341,10 @@ impl World {
         self.members(&key).any(|known| known.facts.pod.node.is_some())
     }
 
-    fn group_gang(&self, group: &GroupFacts, done: u32) -> event::Gang {
+    fn group_gang(&self, group: &GroupFacts, done: &[Counted]) -> event::Gang {
+        // Members that succeeded have done their part.
+        let mut left = group.minima().beside(done.iter().copied());
+        left.members = left.members.max(1);
         let class = group.priority_class.as_deref();
         let readiness = match &group.invalid {
             Some(invalid) => Readiness::NotYet(NotYet::Invalid(invalid.reason())),
@@ -357,33 +361,12 @@ impl World {
             queued_at: group.created_at,
             not_before: 0,
             pod_sets: Vec::new(),
-            // Members that succeeded have done their part.
-            min_members: Some(group.min_member.saturating_sub(done).max(1)),
+            minima: Some(left),
             readiness,
             policy: None,
             foreign_scheduler: None,
             admitted: None,
         }
-    }
-
-    /// A group waits for its minimum of members before anything else.
-    fn gather(
-        &self,
-        group: &GroupFacts,
-        own: Readiness,
-        parts: Readiness,
-        pod_sets: &[PodSet],
-        done: u32,
-    ) -> Readiness {
-        let live = pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
-        let have = live.saturating_add(done);
-        if own != Readiness::Ready {
-            return own;
-        }
-        if have < group.min_member && parts == Readiness::Ready {
-            return Readiness::NotYet(NotYet::MembersMissing { have, need: group.min_member });
-        }
-        parts
     }
 
     /// A pod that belongs to nobody, from its creation until it is bound.
@@ -409,11 +392,12 @@ impl World {
             not_before: 0,
             pod_sets: vec![PodSet {
                 name: soroi_api::labels::kueue::MAIN_POD_SET.into(),
+                role: None,
                 count: 1,
                 shape: fact.shape.clone(),
                 topology: event::TopologyRequest::None,
             }],
-            min_members: None,
+            minima: None,
             readiness: gate.map_or(Readiness::Ready, |gate| Readiness::NotYet(NotYet::Gated(gate))),
             policy: Some(Policy::Unified),
             foreign_scheduler: None,
@@ -423,11 +407,32 @@ impl World {
     }
 }
 
+/// Members of a role.
+type Counted<'a> = (Option<&'a Name>, u32);
+
+/// A group waits for its minimum of members before anything else.
+fn gather(
+    group: &GroupFacts,
+    own: Readiness,
+    parts: Readiness,
+    pod_sets: &[PodSet],
+    done: &[Counted],
+) -> Readiness {
+    let live = pod_sets.iter().map(|set| (set.role.as_ref(), set.count));
+    let lack = group.minima().lack(live.chain(done.iter().copied()));
+    match (own, lack, parts) {
+        (Readiness::Ready, Some(lack), Readiness::Ready) => Readiness::NotYet(NotYet::MembersMissing(lack)),
+        (Readiness::Ready, _, parts) => parts,
+        (own, ..) => own,
+    }
+}
+
 /// The pod sets of a Workload, as many pods as should run now.
 fn pod_sets(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Vec<PodSet> {
     let named = workload.pod_sets.iter().map(|set| PodSet {
         name: root::pod_set_name(&set.name, &workload.name, in_group),
         count: job.map_or(set.count, |job| job.pods_left().min(set.count)),
+        role: job.and_then(|job| job.role.clone()),
         ..set.clone()
     });
     named.collect()

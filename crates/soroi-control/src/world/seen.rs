@@ -360,7 +360,7 @@ fn counts_as(pod: &PodFacts) -> impl PartialEq {
     let single = pod.job.is_none() && pod.group.is_none();
     (
         (live, pod.pod.phase == PodPhase::Succeeded, pod.pod.terminating),
-        (pod.pod.shape.clone(), pod.role.clone(), pod.queue.clone()),
+        (pod.pod.shape.clone(), pod.pod.role.clone(), pod.queue.clone()),
         (pod.scheduler.clone(), pod.priority, pod.gates.is_empty()),
         single.then(|| pod.pod.node.clone()),
         (pod.job.clone(), pod.group.clone()),

@@ -4,8 +4,8 @@
 use crate::decide::wanted::Wanted;
 use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::{Event, Millis};
-use crate::reason::Reason;
+use crate::event::{Event, Millis, Name};
+use crate::reason::{FlavorProblem, Reason};
 
 pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
     let (mut fresh, mut decisions) = (from_objects(engine), Vec::new());
@@ -83,16 +83,37 @@ fn objects(engine: &Engine) -> impl Iterator<Item = Event> {
 }
 
 /// Of several pod sets that could be named, the reason names those that the search met. Which of
-/// them these are may change without a change of the answer: both must be true then, and are
-/// compared by what they have in common.
+/// them these are may change without a change of the answer, and room that is lost wakes nobody:
+/// both must be true then, and are compared by what they have in common, a pod set or that it is
+/// places that are missing.
 fn same(one: &Reason, other: &Reason) -> bool {
+    let (these, those) = (names(one), names(other));
+    let several = these.len().max(those.len()) > 1 || these != those;
     match (one, other) {
-        (Reason::NoFlavor(one), Reason::NoFlavor(other)) if one.len().max(other.len()) > 1 => {
-            one.iter().any(|(name, _)| other.iter().any(|(same, _)| same == name))
-        }
-        (Reason::NoPlace(one), Reason::NoPlace(other)) if one.len().max(other.len()) > 1 => {
-            one.iter().any(|(name, _)| other.iter().any(|(same, _)| same == name))
+        (Reason::NoFlavor(_), Reason::NoFlavor(_)) | (Reason::NoPlace(_), Reason::NoPlace(_)) if several => {
+            these.iter().any(|name| those.contains(name))
+                || lacks_places_alone(one) && lacks_places_alone(other)
         }
         (one, other) => one.same_kind(other),
+    }
+}
+
+/// The pod sets that a reason names.
+fn names(reason: &Reason) -> Vec<&Name> {
+    match reason {
+        Reason::NoFlavor(sets) => sets.iter().map(|(name, _)| name).collect(),
+        Reason::NoPlace(sets) => sets.iter().map(|(name, _)| name).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn lacks_places_alone(reason: &Reason) -> bool {
+    match reason {
+        Reason::NoFlavor(sets) => {
+            let mut problems = sets.iter().flat_map(|(_, problems)| problems);
+            problems.all(|problem| matches!(problem, FlavorProblem::NoPlace { .. }))
+        }
+        Reason::NoPlace(_) => true,
+        _ => false,
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::assign::{Ground, totals};
 use super::gang::{Held, Phase, SeatSet};
 use super::search::{Answer, Findings, NoAnswer, Search, Terms};
-use super::wanted::{Start, Wanted};
+use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
-use crate::event::{Amount, GangId, Millis, Name};
+use crate::event::{Amount, Gang, GangId, Millis, Name};
+use crate::minima::Minima;
 use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, saturate};
@@ -90,29 +91,41 @@ impl Engine {
     /// quota and places allow.
     fn answer_within(&mut self, start: &Start) -> Result<Answer, NoAnswer> {
         let all: u32 = start.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
+        let least = start.minima.total();
         let full = self.answer_for(start, all, None);
-        if full.is_ok() || start.min_members >= all {
+        if full.is_ok() || least >= all {
             return full;
         }
-        let (mut low, mut high) = (start.min_members, all);
+        // Whatever would let more of them start lets others of them start.
+        let mut others = Vec::new();
+        let (mut low, mut high) = (least, all);
         while low < high {
             let middle = high - (high - low) / 2;
             match self.quota_for(start, middle) {
                 Ok(()) => low = middle,
-                Err(_) => high = middle - 1,
+                Err(no) => {
+                    high = middle - 1;
+                    others = vec![no];
+                }
             }
         }
-        if low > start.min_members
-            && let Ok(answer) = self.answer_for(start, low, Some(start.min_members))
-        {
-            return Ok(answer);
+        if low > least {
+            match self.answer_for(start, low, Some(&start.minima)) {
+                Ok(answer) => return Ok(answer),
+                Err(no) => others.push(no),
+            }
         }
-        self.answer_for(start, start.min_members, None)
+        self.answer_for(start, least, None).map_err(|no| others.into_iter().fold(no, NoAnswer::and))
     }
 
-    fn answer_for(&mut self, start: &Start, members: u32, min: Option<u32>) -> Result<Answer, NoAnswer> {
+    fn answer_for(
+        &mut self,
+        start: &Start,
+        members: u32,
+        minima: Option<&Minima>,
+    ) -> Result<Answer, NoAnswer> {
         let enough = self.volcano_room(start, members)?;
-        self.search(start, cut(start, members), min, true).map_err(|mut no| {
+        self.search(start, cut(start, members), minima, true).map_err(|mut no| {
             no.blockers.extend(enough);
             no
         })
@@ -153,7 +166,7 @@ impl Engine {
         &mut self,
         start: &Start,
         counts: Vec<u32>,
-        min_members: Option<u32>,
+        minima: Option<&Minima>,
         placing: bool,
     ) -> Result<Answer, NoAnswer> {
         let tree = &self.quotas.kueue;
@@ -161,7 +174,7 @@ impl Engine {
         let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
         let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
         let findings = Findings::default();
-        Search { world, cluster, ceilings, ground, start, counts, min_members, placing, findings }.run()
+        Search { world, cluster, ceilings, ground, start, counts, minima, placing, findings }.run()
     }
 
     /// Reserves what an admission says: quota in each tree, and its places.
@@ -170,7 +183,8 @@ impl Engine {
         let volcano_queue = self.gangs.get(&id).and_then(|gang| gang.fact.as_ref()?.volcano_queue.clone());
         let paid: Vec<u32> = admission.pod_sets.iter().map(|set| set.count).collect();
         let charge = charge_of(&admission, &paid, volcano_queue);
-        let sets = admission.pod_sets.iter().map(|set| self.seat_set(set)).collect();
+        let fact = self.gangs.get(&id).and_then(|gang| gang.fact.as_ref());
+        let sets = admission.pod_sets.iter().map(|set| self.seat_set(fact, set)).collect();
         let mut held = Held::new(admission, paid, charge, sets, phase, now);
         for (at, set) in held.admission.pod_sets.clone().iter().enumerate() {
             let nodes = set.nodes.iter().flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())));
@@ -194,32 +208,45 @@ impl Engine {
         self.seat_everybody(&id);
     }
 
-    fn seat_set(&self, set: &PodSetAdmission) -> SeatSet {
+    fn seat_set(&self, fact: Option<&Gang>, set: &PodSetAdmission) -> SeatSet {
+        let named = fact.and_then(|fact| fact.pod_sets.iter().find(|named| named.name == set.name));
         let terms = Terms::of(&self.world, set.flavors.values());
         SeatSet {
             name: set.name.clone(),
+            role: named.and_then(|named| named.role.clone()),
+            shape: named.map(|named| named.shape.clone()),
             topology: terms.topology,
             node_labels: terms.node_labels,
             tolerations: terms.tolerations,
             seats: Vec::new(),
+            kinds: Default::default(),
         }
     }
 }
 
-/// Counts for this many members in all: the last pod sets are cut first.
+/// Counts for this many members in all, of each role at least its minimum: the last pod sets are cut
+/// first.
 fn cut(start: &Start, members: u32) -> Vec<u32> {
-    let mut left = members;
-    let mut take = |set: &super::wanted::StartSet| {
-        let count = set.count.min(left);
-        left -= count;
+    let mut needed = start.minima.roles.clone();
+    let floor = |set: &StartSet| {
+        let Some(left) = set.role.as_ref().and_then(|role| needed.get_mut(role)) else { return 0 };
+        let count = set.count.min(*left);
+        *left -= count;
         count
     };
-    start.sets.iter().map(&mut take).collect()
+    let mut counts: Vec<u32> = start.sets.iter().map(floor).collect();
+    let mut left = members.saturating_sub(counts.iter().sum());
+    for (set, count) in start.sets.iter().zip(&mut counts) {
+        let more = (set.count - *count).min(left);
+        *count += more;
+        left -= more;
+    }
+    counts
 }
 
 fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {
     let sets = start.sets.iter().zip(answer.sets);
-    let pod_set = |(set, got): (&super::wanted::StartSet, super::search::SetAnswer)| PodSetAdmission {
+    let pod_set = |(set, got): (&StartSet, super::search::SetAnswer)| PodSetAdmission {
         name: set.name.clone(),
         count: got.count,
         flavors: got.flavors,

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::gang::{Held, Phase, SeatKind, SeatRef, SeatSet, SeatState};
-use super::gather::occupant;
+use super::gather::{EXIST, RUN, occupant};
 use crate::cluster::{Cluster, Need};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Pod, PodUid, Shape};
+use crate::minima::Minima;
 
 impl Engine {
     /// Members that can be bound get a seat each: by pod set and completion index, else in order.
@@ -60,9 +61,8 @@ impl Engine {
             return;
         }
         let started = held.started();
-        let have = held.running_or_done();
-        let exist = have + held.count(SeatKind::Sent) + held.count(SeatKind::Promised);
-        let ready = started || (exist >= minimum && exist > 0);
+        let exist = held.by_role(&EXIST).any(|(_, count)| count > 0);
+        let ready = started || exist && minimum.are_met(held.by_role(&EXIST));
         if held.phase != Phase::Committed || held.retry_at > now || !ready {
             self.waiting.leave(id);
             return;
@@ -71,8 +71,7 @@ impl Engine {
         let mut tester = Tester::default();
         let (fit, misfit): (Vec<_>, Vec<_>) =
             promised.into_iter().partition(|at| self.takes_its_pod(id, *at, &mut tester));
-        let enough = u32::try_from(fit.len()).unwrap_or(u32::MAX).saturating_add(have) >= minimum;
-        let starts = started || enough && !fit.is_empty();
+        let starts = started || !fit.is_empty() && self.would_do(id, &minimum, &fit);
         if starts {
             fit.into_iter().for_each(|at| self.bind(id, at, out));
         }
@@ -89,6 +88,15 @@ impl Engine {
         leaving.into_iter().for_each(|at| self.set_node(id, at, None));
         self.left_behind(id, &sets).into_iter().for_each(|at| self.set_node(id, at, None));
         self.want_places(id);
+    }
+
+    /// Whether these members would make the gang whole.
+    fn would_do(&self, id: &GangId, minimum: &Minima, fit: &[SeatRef]) -> bool {
+        let held = self.gangs[id].held.as_ref();
+        held.is_some_and(|held| {
+            let fit = fit.iter().map(|at| (held.sets[at.set].role.as_ref(), 1));
+            minimum.are_met(held.by_role(&RUN).chain(fit))
+        })
     }
 
     fn seats_to_replan(&self, id: &GangId) -> Vec<SeatRef> {

@@ -21,7 +21,7 @@ pub(crate) struct Ceilings {
 impl Ceilings {
     /// How many pods of the request the nodes would take at most.
     pub(crate) fn of(&mut self, cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
-        let key = PodSetRequest { count: 0, bound: Vec::new(), ..request.clone() };
+        let key = PodSetRequest { count: 0, role: None, bound: Vec::new(), ..request.clone() };
         if self.version != cluster.facts_version() || self.known.len() >= KEPT_MAX {
             self.version = cluster.facts_version();
             self.known.clear();

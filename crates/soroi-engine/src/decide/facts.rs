@@ -135,10 +135,15 @@ impl Engine {
         if let Some(before) = &state.fact
             && before.pod_sets != fact.pod_sets
         {
-            let same = |name: &Name| {
-                let shape =
-                    |gang: &Gang| gang.pod_sets.iter().find(|s| s.name == *name).map(|s| s.shape.clone());
-                shape(before) == shape(&fact)
+            let shape = |gang: &Gang, name: &Name| {
+                gang.pod_sets.iter().find(|s| s.name == *name).map(|s| s.shape.clone())
+            };
+            let held = state.held.as_ref();
+            let earlier = |name: &Name| held?.sets.iter().find(|s| s.name == *name)?.shape.clone();
+            // A set that is not named has no pods now; what is known of them stands.
+            let same = |name: &Name| match shape(&fact, name) {
+                Some(now) => shape(before, name).or_else(|| earlier(name)) == Some(now),
+                None => held.is_some(),
             };
             state.learnt.retain(|set, _| same(set));
             if let Some(held) = &mut state.held {

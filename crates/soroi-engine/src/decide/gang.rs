@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::decision::Admission;
 use crate::event::{Gang, GangId, Labels, Millis, Name, PodUid, Shape, Toleration};
 use crate::fit::Ask;
+use crate::minima::Minima;
 use crate::quota::Charge;
 use crate::reason::{Reason, UndoReason};
 
@@ -97,6 +98,10 @@ pub(crate) struct Held {
 #[derive(Clone, Debug)]
 pub(crate) struct SeatSet {
     pub(crate) name: Name,
+    /// The role of its pods, as the gang's objects say.
+    pub(crate) role: Option<Name>,
+    /// Its pods' predicted shape; `None` while the gang's objects have not said so.
+    pub(crate) shape: Option<Arc<Shape>>,
     /// The Topology of its flavor.
     pub(crate) topology: Option<Name>,
     /// Node labels of its flavors.
@@ -105,6 +110,8 @@ pub(crate) struct SeatSet {
     pub(crate) tolerations: Vec<Toleration>,
     /// By ordinal. Empty where the policy decides no places.
     pub(crate) seats: Vec<Seat>,
+    /// How many seats are of which kind.
+    pub(crate) kinds: [u32; SeatKind::ALL],
 }
 
 /// One member's place.
@@ -146,6 +153,11 @@ pub(crate) enum SeatKind {
     Bound,
 }
 
+impl SeatKind {
+    /// How many kinds there are.
+    const ALL: usize = 6;
+}
+
 /// Pod set and ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SeatRef {
@@ -168,15 +180,16 @@ impl GangState {
     /// The shape in which pods of a set are expected: the learnt one, else the predicted one.
     pub(crate) fn expected(&self, set: &Name) -> Option<&Arc<Shape>> {
         let predicted = || self.fact.as_ref()?.pod_sets.iter().find(|s| s.name == *set).map(|s| &s.shape);
-        self.learnt.get(set).or_else(predicted)
+        let before = || self.held.as_ref()?.sets.iter().find(|s| s.name == *set)?.shape.as_ref();
+        self.learnt.get(set).or_else(predicted).or_else(before)
     }
 
     /// How many members must run together; `None` while its objects are not known. A minimum may
     /// be more than there are pods: then some are missing.
-    pub(crate) fn minimum(&self) -> Option<u32> {
+    pub(crate) fn minimum(&self) -> Option<Minima> {
         let fact = self.fact.as_ref()?;
-        let all = fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
-        Some(fact.min_members.unwrap_or(all))
+        let all = || fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        Some(fact.minima.clone().unwrap_or_else(|| Minima::of(all())))
     }
 }
 
@@ -243,6 +256,9 @@ impl Held {
         self.settled &= !matches!(state.kind(), SeatKind::Open | SeatKind::Vacating);
         self.by_kind.entry(old.kind()).or_default().remove(&at);
         self.by_kind.entry(state.kind()).or_default().insert(at);
+        let kinds = &mut self.sets[at.set].kinds;
+        kinds[old.kind() as usize] -= 1;
+        kinds[state.kind() as usize] += 1;
     }
 
     /// Adds open seats to a pod set, one per node given.
@@ -250,6 +266,7 @@ impl Held {
         for node in nodes {
             let ordinal = self.sets[set].seats.len();
             self.sets[set].seats.push(Seat { node, ..Seat::default() });
+            self.sets[set].kinds[SeatKind::Open as usize] += 1;
             self.by_kind.entry(SeatKind::Open).or_default().insert(SeatRef { set, ordinal });
         }
     }
@@ -264,6 +281,7 @@ impl Held {
         self.sit(last, SeatState::Open);
         self.sets[at.set].seats.swap_remove(at.ordinal);
         self.by_kind.entry(SeatKind::Open).or_default().remove(&last);
+        self.sets[at.set].kinds[SeatKind::Open as usize] -= 1;
         if at != last {
             self.sit(at, state);
         }
@@ -284,6 +302,15 @@ impl Held {
     /// Members that are bound or ended well.
     pub(crate) fn running_or_done(&self) -> u32 {
         self.count(SeatKind::Bound) + self.count(SeatKind::Done)
+    }
+
+    /// Per pod set, its role and how many seats are of these kinds.
+    pub(crate) fn by_role<'a>(
+        &'a self,
+        kinds: &'a [SeatKind],
+    ) -> impl Iterator<Item = (Option<&'a Name>, u32)> {
+        let of = |set: &SeatSet| kinds.iter().map(|kind| set.kinds[*kind as usize]).sum();
+        self.sets.iter().map(move |set| (set.role.as_ref(), of(set)))
     }
 
     /// Whether a binding was decided, of members that still are.

@@ -4,13 +4,18 @@
 use std::collections::BTreeMap;
 
 use super::admit::charge_of;
-use super::gang::{GangState, Held, SeatKind, SeatRef, SeatState};
+use super::gang::{GangState, Held, SeatKind, SeatRef, SeatSet, SeatState};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Pod, PodPhase, PodUid, Readiness};
 use crate::reason::{NotYet, UndoReason};
 use crate::world::World;
+
+/// Seats of members that run or have done their part.
+pub(crate) const RUN: [SeatKind; 2] = [SeatKind::Bound, SeatKind::Done];
+/// Seats of members that exist.
+pub(crate) const EXIST: [SeatKind; 4] = [SeatKind::Bound, SeatKind::Done, SeatKind::Sent, SeatKind::Promised];
 
 impl Engine {
     /// One step in the life of an admitted gang. Returns when time alone has it look again.
@@ -148,7 +153,10 @@ impl Engine {
     fn follow_counts(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get(id) else { return };
         let (Some(fact), Some(held)) = (&state.fact, &state.held) else { return };
-        let wanted = |name: &Name| fact.pod_sets.iter().find(|set| set.name == *name).map(|set| set.count);
+        // A gang with a minimum is as its pods are: of a set that is not named there are none left.
+        let none = fact.minima.as_ref().map(|_| 0);
+        let wanted =
+            |name: &Name| fact.pod_sets.iter().find(|set| set.name == *name).map(|set| set.count).or(none);
         let counts: Vec<Option<u32>> = held.sets.iter().map(|set| wanted(&set.name)).collect();
         let mut paid = held.paid.clone();
         for (set, (paid, count)) in paid.iter_mut().zip(counts).enumerate() {
@@ -164,7 +172,7 @@ impl Engine {
 
     /// A seat that is one too many and that no living member needs. Of a gang with a minimum the
     /// count is that of the pods there are: who was lost and may be replaced is not in it, so as
-    /// many seats as the minimum stay.
+    /// many seats as the minimum stay, and of a role as many as its own.
     fn surplus_seat(&self, id: &GangId, set: usize, count: u32) -> Option<SeatRef> {
         let state = self.gangs.get(id)?;
         let held = state.held.as_ref()?;
@@ -172,10 +180,8 @@ impl Engine {
             return None;
         }
         let of = |kind| held.of_kind(kind).filter(|at| at.set == set).last();
-        let least = state.fact.as_ref().and_then(|fact| fact.min_members).unwrap_or(0);
-        let spare = held.seats().count() > least as usize;
-        let lost = || of(SeatKind::Open).or_else(|| of(SeatKind::Vacating)).filter(|_| spare);
-        of(SeatKind::Done).or_else(lost)
+        let lost = || of(SeatKind::Open).or_else(|| of(SeatKind::Vacating));
+        of(SeatKind::Done).or_else(|| lost().filter(|_| state.can_spare_a_seat(held, set)))
     }
 
     fn take_seat_away(&mut self, id: &GangId, at: SeatRef) {
@@ -210,10 +216,10 @@ impl Engine {
 
     fn note_wholeness(&mut self, id: &GangId, out: &mut Vec<Decision>) {
         let Some(state) = self.gangs.get_mut(id) else { return };
-        let minimum = state.minimum().unwrap_or(u32::MAX);
+        let minimum = state.minimum();
         let Some(held) = &mut state.held else { return };
         let there = held.running_or_done();
-        if there >= minimum {
+        if minimum.is_some_and(|minimum| minimum.are_met(held.by_role(&RUN))) {
             held.was_whole = true;
             state.undos = 0;
         }
@@ -230,18 +236,14 @@ impl Engine {
         let need = self.gangs[id].minimum()?;
         let held = self.gangs[id].held.as_ref()?;
         let retry = Some(held.retry_at).filter(|at| *at > now);
-        let have = held.running_or_done();
-        if have >= need {
-            return retry;
-        }
-        let exist = have + held.count(SeatKind::Sent) + held.count(SeatKind::Promised);
+        let Some(lack) = need.lack(held.by_role(&RUN)) else { return retry };
         let settings = &self.settings;
         let (span, reason) = if held.was_whole {
-            (settings.recovery_timeout, UndoReason::RecoveryTimeout { have, need })
-        } else if have > 0 {
-            (settings.gather_timeout, UndoReason::RecoveryTimeout { have, need })
-        } else if exist < need {
-            (settings.start_timeout, UndoReason::StartTimeout { have: exist, need })
+            (settings.recovery_timeout, UndoReason::RecoveryTimeout(lack))
+        } else if held.running_or_done() > 0 {
+            (settings.gather_timeout, UndoReason::RecoveryTimeout(lack))
+        } else if let Some(lack) = need.lack(held.by_role(&EXIST)) {
+            (settings.start_timeout, UndoReason::StartTimeout(lack))
         } else {
             return retry;
         };
@@ -255,15 +257,36 @@ impl Engine {
 }
 
 impl GangState {
-    /// The pod set that a pod belongs to: the one its label names, else the one of its shape, else
-    /// the first that asks for the same, else the first with a seat to spare.
+    /// Whether its minima leave a seat of this pod set over.
+    fn can_spare_a_seat(&self, held: &Held, set: usize) -> bool {
+        let Some(fact) = &self.fact else { return false };
+        let Some(minima) = &fact.minima else { return true };
+        let seats = |of: &dyn Fn(&SeatSet) -> bool| -> usize {
+            held.sets.iter().filter(|set| of(set)).map(|set| set.seats.len()).sum()
+        };
+        let set = &held.sets[set];
+        let enough_of_role = match &set.role {
+            Some(role) => minima
+                .roles
+                .get(role)
+                .is_none_or(|need| seats(&|set| set.role.as_ref() == Some(role)) > *need as usize),
+            // Whose pods are all gone since a restart may have had one.
+            None => minima.roles.is_empty() || fact.pod_sets.iter().any(|named| named.name == set.name),
+        };
+        enough_of_role && seats(&|_| true) > minima.members as usize
+    }
+
+    /// The pod set that a pod belongs to: the one its label names, else of those of its role the one
+    /// of its shape, else the first that asks for the same, else the first with a seat to spare.
     pub(super) fn set_of(&self, pod: &Pod) -> Option<usize> {
         let sets = &self.held.as_ref()?.sets;
         if let Some(name) = &pod.pod_set {
             return sets.iter().position(|set| set.name == *name);
         }
-        if sets.len() <= 1 {
-            return Some(0).filter(|_| !sets.is_empty());
+        let ours = |set: &SeatSet| self.fact.is_none() || set.role == pod.role;
+        let of_role = || (0..sets.len()).filter(|at| ours(&sets[*at]));
+        if of_role().nth(1).is_none() {
+            return of_role().next();
         }
         let fact = self.fact.as_ref()?;
         let predicted =
@@ -275,10 +298,11 @@ impl GangState {
         let asks_same =
             |name: &Name| predicted(name).is_some_and(|shape| shape.requests == pod.shape.requests);
         let held = self.held.as_ref()?;
-        sets.iter()
-            .position(|set| same(&set.name))
-            .or_else(|| sets.iter().position(|set| asks_same(&set.name)))
-            .or_else(|| held.of_kind(SeatKind::Open).next().map(|at| at.set))
+        let open = || held.of_kind(SeatKind::Open).map(|at| at.set).find(|at| ours(&sets[*at]));
+        of_role()
+            .find(|at| same(&sets[*at].name))
+            .or_else(|| of_role().find(|at| asks_same(&sets[*at].name)))
+            .or_else(open)
     }
 }
 

@@ -11,6 +11,7 @@ use super::wanted::{StartSet, Wanted};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{Amount, GangId, Millis, Name, QueueingStrategy};
+use crate::minima::Minima;
 use crate::place::{PlaceRequest, Placement, place};
 use crate::queue::{Blocker, CapabilityBlocker, LineKey, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
@@ -48,7 +49,7 @@ impl Engine {
     fn growth(&self, id: &GangId) -> Option<Growth> {
         let state = self.gangs.get(id)?;
         let (fact, held) = (state.fact.as_ref()?, state.held.as_ref()?);
-        fact.min_members?;
+        fact.minima.as_ref()?;
         let pods = held.unseated.iter().filter_map(|uid| self.world.pods.get(uid));
         let surplus = pods.filter(|pod| pod.is_live() && pod.bindable && pod.node.is_none());
         let (set, pod) =
@@ -64,6 +65,7 @@ impl Engine {
         }
         let one = StartSet {
             name: named.name.clone(),
+            role: named.role.clone(),
             count: 1,
             shape: named.shape.clone(),
             placed: pod.shape.clone(),
@@ -87,7 +89,11 @@ impl Engine {
             cluster_queue,
             volcano_queue: fact.volcano_queue.clone(),
             pays: pays.collect(),
-            places: PlaceRequest { pod_sets: vec![pod_set], min_members: Some(1), excluded: Vec::new() },
+            places: PlaceRequest {
+                pod_sets: vec![pod_set],
+                minima: Some(Minima::of(1)),
+                excluded: Vec::new(),
+            },
         })
     }
 

@@ -17,8 +17,7 @@ use crate::reason::NotYet;
 impl Engine {
     /// Holds what a gang's bound members need, if there are any.
     pub(super) fn adopt_bound(&mut self, fact: &Gang, now: Millis, out: &mut Vec<Decision>) {
-        let ready =
-            matches!(fact.readiness, Readiness::Ready | Readiness::NotYet(NotYet::MembersMissing { .. }));
+        let ready = matches!(fact.readiness, Readiness::Ready | Readiness::NotYet(NotYet::MembersMissing(_)));
         if !ready || !self.policy_of(fact).soroi_binds() {
             return;
         }

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::gang::{Held, Phase, SeatKind, SeatRef};
+use super::gang::{GangState, Held, Phase, SeatKind, SeatRef};
 use super::search::NoAnswer;
 use super::wanted::Wanted;
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy, QueueingStrategy, Shape, TopologyRequest};
+use crate::minima::Minima;
 use crate::place::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::queue::{LineKey, Turn, WantIx};
 use crate::reason::{PlaceProblem, Reason, UndoReason};
@@ -190,20 +191,34 @@ impl Engine {
             bound: taken_nodes(held, *set),
             ..pod_set_request(held, *set, shape, self.topology_request(id, *set))
         };
-        let all: usize = homeless.values().map(Vec::len).sum();
-        let placed = held.seats().filter(|(_, seat)| {
-            seat.node.is_some()
-                && matches!(seat.state.kind(), SeatKind::Promised | SeatKind::Sent | SeatKind::Bound)
-        });
-        let there =
-            u32::try_from(placed.count()).unwrap_or(u32::MAX).saturating_add(held.count(SeatKind::Done));
-        let missing = state.minimum().unwrap_or(0).saturating_sub(there);
+        let pod_sets: Vec<PodSetRequest> = homeless.iter().map(request).collect();
+        let all = pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        let minima = self.missing(state, held, &pod_sets);
         PlaceRequest {
-            pod_sets: homeless.iter().map(request).collect(),
-            // At least one: a placement of nobody is not worth a decision.
-            min_members: Some(missing.max(1)).filter(|min| (*min as usize) < all),
+            pod_sets,
+            minima: Some(minima).filter(|minima| minima.total() < all),
             excluded: Vec::new(),
         }
+    }
+
+    /// How many of the members asked for must find a place, so that those that have one are worth
+    /// something; at least one: a placement of nobody is not worth a decision.
+    fn missing(&self, state: &GangState, held: &Held, asked: &[PodSetRequest]) -> Minima {
+        let placed = held.seats().filter(|(_, seat)| match seat.state.kind() {
+            SeatKind::Promised | SeatKind::Sent | SeatKind::Bound => seat.node.is_some(),
+            SeatKind::Done => true,
+            SeatKind::Open | SeatKind::Vacating => false,
+        });
+        let placed = placed.map(|(at, _)| (held.sets[at.set].role.as_ref(), 1));
+        let mut missing = state.minimum().unwrap_or_default().beside(placed);
+        missing.members = missing.members.max(1);
+        // Members of a role that do not exist yet are not asked for.
+        for (role, need) in &mut missing.roles {
+            let of_role = asked.iter().filter(|set| set.role.as_ref() == Some(role));
+            *need = (*need).min(of_role.fold(0, |sum: u32, set| sum.saturating_add(set.count)));
+        }
+        missing.roles.retain(|_, need| *need > 0);
+        missing
     }
 
     /// The admission with the nodes that its seats have now.
@@ -227,6 +242,7 @@ pub(super) fn pod_set_request(
 ) -> PodSetRequest {
     PodSetRequest {
         name: held.sets[set].name.clone(),
+        role: held.sets[set].role.clone(),
         ask: held.sets[set].ask(shape),
         topology: held.sets[set].topology.clone(),
         request,

@@ -136,6 +136,7 @@ impl Engine {
         let set = &state.held.as_ref()?.sets[at];
         Some(PodSetRequest {
             name: set.name.clone(),
+            role: None,
             count: domains.iter().map(|domain| domain.count).sum(),
             ask: set.ask(state.expected(&set.name)?),
             topology: set.topology.clone(),
@@ -151,7 +152,17 @@ impl Engine {
     fn meet_gang(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get_mut(id) else { return };
         let (Some(fact), Some(held)) = (&state.fact, &mut state.held) else { return };
-        if std::mem::replace(&mut held.shaped, true) {
+        let mut unmet = !held.shaped;
+        held.shaped = true;
+        for set in &mut held.sets {
+            // A set without pods is not among them, and stays what it was.
+            if let Some(named) = fact.pod_sets.iter().find(|named| named.name == set.name) {
+                unmet |= set.shape.is_none();
+                set.role.clone_from(&named.role);
+                set.shape = Some(named.shape.clone());
+            }
+        }
+        if !unmet {
             return;
         }
         if held.charge.volcano.is_none() && fact.volcano_queue.is_some() {
@@ -207,6 +218,7 @@ fn admission_of(fact: &Gang, admitted: &Admitted, policy: Policy) -> Admission {
 pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> PodSetAdmission {
     let set = StartSet {
         name: set.name.clone(),
+        role: set.role.clone(),
         count,
         shape: set.shape.clone(),
         placed: set.shape.clone(),

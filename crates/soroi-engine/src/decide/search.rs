@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::decision::TopologyPlaces;
 use crate::event::{Amount, Flavor, Labels, Name, Policy, Toleration};
 use crate::fit::Ask;
+use crate::minima::Minima;
 use crate::place::{PlaceRequest, PodSetRequest, place};
 use crate::queue::Blocker;
 use crate::quota::{FlavorResource, Sum, saturate};
@@ -70,7 +71,7 @@ pub(super) struct Search<'a> {
     /// Per pod set, how many pods.
     pub(super) counts: Vec<u32>,
     /// How many of them must find places; `None`: all.
-    pub(super) min_members: Option<u32>,
+    pub(super) minima: Option<&'a Minima>,
     /// Whether places are asked for at all, or only quota.
     pub(super) placing: bool,
     pub(super) findings: Findings,
@@ -90,7 +91,9 @@ impl Search<'_> {
     pub(super) fn run(mut self) -> Result<Answer, NoAnswer> {
         match self.next_set(&mut Vec::new()) {
             Ok(answer) => Ok(answer),
-            Err(Stuck(_)) if !self.placing => Err(NoAnswer::without_reason()),
+            Err(Stuck(_)) if !self.placing => {
+                Err(NoAnswer { blockers: self.findings.blockers, ..NoAnswer::without_reason() })
+            }
             Err(Stuck(_)) => {
                 let reason = self.why();
                 Err(NoAnswer { reason, blockers: self.findings.blockers, shortages: self.findings.shortages })
@@ -179,7 +182,7 @@ impl Search<'_> {
         if placed.is_empty() {
             return Ok(answer);
         }
-        if placed.len() > 1 && self.min_members.is_none() {
+        if placed.len() > 1 && self.minima.is_none() {
             // Cheaper than the whole, and it says whose choice is to blame.
             for at in &placed {
                 if self.alone_problem(*at, &chosen[*at]).is_some() {
@@ -252,7 +255,7 @@ impl Search<'_> {
 
     fn joint_request(&self, placed: &[usize], chosen: &[Flavors]) -> PlaceRequest {
         let pod_sets = placed.iter().map(|at| self.request(*at, &chosen[*at])).collect();
-        PlaceRequest { pod_sets, min_members: self.min_members, excluded: Vec::new() }
+        PlaceRequest { pod_sets, minima: self.minima.cloned(), excluded: Vec::new() }
     }
 
     fn request(&self, at: usize, flavors: &Flavors) -> PodSetRequest {
@@ -261,6 +264,7 @@ impl Search<'_> {
         let terms = Terms::of(self.world, names.into_iter());
         PodSetRequest {
             name: set.name.clone(),
+            role: set.role.clone(),
             count: self.counts[at],
             ask: Ask {
                 shape: set.placed.clone(),
@@ -277,6 +281,16 @@ impl Search<'_> {
 }
 
 impl NoAnswer {
+    /// This reason, and whatever would end another one as well.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.blockers.extend(other.blockers);
+        self.shortages.extend(other.shortages);
+        if other.reason.is_unproven() {
+            self.reason.cut_short();
+        }
+        self
+    }
+
     /// For questions to which only yes or no matters.
     fn without_reason() -> Self {
         Self { reason: Reason::NoPlace(Vec::new()), blockers: BTreeSet::new(), shortages: BTreeSet::new() }

@@ -8,6 +8,7 @@ mod numbers;
 mod queues;
 mod random;
 mod restart;
+mod roles;
 mod running;
 pub(crate) mod script;
 mod start;

@@ -11,6 +11,7 @@ use crate::event::{
     TopologyRequest,
 };
 use crate::fit::selects;
+use crate::minima::Minima;
 use crate::place::PlaceRequest;
 use crate::queue::{LineKey, Turn};
 use crate::quota::kueue;
@@ -35,8 +36,8 @@ pub(crate) struct Start {
     pub(crate) cluster_queue: Option<Name>,
     pub(crate) volcano_queue: Option<Name>,
     pub(crate) sets: Vec<StartSet>,
-    /// How many members must start together, over all sets.
-    pub(crate) min_members: u32,
+    /// How many members must start together, over all sets and of each role.
+    pub(crate) minima: Minima,
     /// It still holds quota of an earlier admission, which makes its answer its own.
     pub(crate) lingering: Option<GangId>,
 }
@@ -45,6 +46,7 @@ pub(crate) struct Start {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StartSet {
     pub(crate) name: Name,
+    pub(crate) role: Option<Name>,
     pub(crate) count: u32,
     /// What is charged to quota.
     pub(crate) shape: Arc<Shape>,
@@ -106,9 +108,9 @@ impl Engine {
         if let Readiness::NotYet(missing) = &fact.readiness {
             return Standing::Hindered(Reason::NotYet(missing.clone()), None);
         }
-        let have = fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
-        if let Some(need) = fact.min_members.filter(|need| *need > have) {
-            return Standing::Hindered(Reason::NotYet(NotYet::MembersMissing { have, need }), None);
+        let there = fact.pod_sets.iter().map(|set| (set.role.as_ref(), set.count));
+        if let Some(lack) = fact.minima.as_ref().and_then(|minima| minima.lack(there)) {
+            return Standing::Hindered(Reason::NotYet(NotYet::MembersMissing(lack)), None);
         }
         let policy = self.policy_of(fact);
         if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| policy.soroi_binds()) {
@@ -138,6 +140,7 @@ impl Engine {
     ) -> Start {
         let set = |set: &crate::event::PodSet| StartSet {
             name: set.name.clone(),
+            role: set.role.clone(),
             count: set.count,
             shape: set.shape.clone(),
             placed: state.learnt.get(&set.name).unwrap_or(&set.shape).clone(),
@@ -148,7 +151,7 @@ impl Engine {
             cluster_queue,
             volcano_queue: fact.volcano_queue.clone(),
             sets: fact.pod_sets.iter().map(set).collect(),
-            min_members: state.minimum().unwrap_or(0),
+            minima: state.minimum().unwrap_or_default(),
             lingering: state.lingering.as_ref().map(|_| id.clone()),
         }
     }

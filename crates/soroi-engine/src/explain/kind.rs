@@ -8,7 +8,7 @@ impl Reason {
     pub fn same_kind(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::NotYet(a), Self::NotYet(b)) => match (a, b) {
-                (NotYet::MembersMissing { .. }, NotYet::MembersMissing { .. }) => true,
+                (NotYet::MembersMissing(a), NotYet::MembersMissing(b)) => a.role == b.role,
                 _ => a == b,
             },
             (Self::BackingOff { .. }, Self::BackingOff { .. })

@@ -79,7 +79,7 @@ fn wording() {
             problem: VolcanoProblem::OverCapability { resource: "cpu".into(), short: 500 },
         },
         Reason::ForeignScheduler { scheduler: "mine".into(), policy: Policy::Unified },
-        Reason::NotYet(NotYet::MembersMissing { have: 2, need: 4 }),
+        Reason::NotYet(NotYet::MembersMissing(Lack { role: None, have: 2, need: 4 })),
         Reason::Off(Off::Deactivated),
     ];
     let texts: Vec<String> = reasons.iter().map(ToString::to_string).collect();

@@ -5,8 +5,8 @@
 //! node a gpu=8 rack=r1 zone=z1      resources (gpu, cpu, mem, pods), everything else is a label
 //! node b gpu=8 taint=k=v:NoSchedule cordoned notready
 //! use a gpu=3                       an unmanaged pod on the node
-//! pods m 3 gpu=2 topology=t required=rack zone=z1 tolerate=k bound=a:1 group=g
-//! min 2                             at least so many pods
+//! pods m 3 gpu=2 topology=t required=rack zone=z1 tolerate=k bound=a:1 group=g role=ps
+//! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
 //! ```
 
@@ -20,6 +20,7 @@ use crate::event::{
     TolerationMatch, TopologyRequest,
 };
 use crate::fit::Ask;
+use crate::minima::Minima;
 use crate::reason::PlaceProblem;
 
 /// What a text says: the cluster, and what is asked of it.
@@ -60,7 +61,14 @@ impl Board {
                 self.cluster.charge(pod, &words[1].into(), &shape.ask.shape);
             }
             "pods" => self.request.pod_sets.push(pods(&words[1..])),
-            "min" => self.request.min_members = Some(words[1].parse().unwrap()),
+            "min" => {
+                let role = |word: &&str| {
+                    let (role, least) = word.split_once('=').unwrap();
+                    (role.into(), least.parse().unwrap())
+                };
+                let roles = words[2..].iter().map(role).collect();
+                self.request.minima = Some(Minima { members: words[1].parse().unwrap(), roles });
+            }
             "without" => self.request.excluded.push(words[1].into()),
             other => panic!("what is {other}?"),
         }
@@ -169,6 +177,7 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
             "required" => pods.request = TopologyRequest::Required(label(value)),
             "preferred" => pods.request = TopologyRequest::Preferred(label(value)),
             "group" => pods.group = Some(value.into()),
+            "role" => pods.role = Some(value.into()),
             "flavor" => {
                 let (key, value) = value.split_once(':').unwrap();
                 pods.ask.node_labels.insert(key.into(), value.into());

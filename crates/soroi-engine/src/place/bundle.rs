@@ -4,6 +4,7 @@ use super::Taken;
 use super::part::{Part, Region, Wish, room};
 use super::problem::Problems;
 use crate::cluster::{Cluster, NodeIx};
+use crate::event::Name;
 use crate::reason::PlaceProblem;
 
 /// Parts that share a region: most often just one.
@@ -19,6 +20,15 @@ pub(super) struct Merged {
     pub(super) parts: Vec<Part>,
     went_into: Vec<usize>,
     counts: Vec<u32>,
+    roles: Vec<Option<Name>>,
+}
+
+/// Pods of one part and one role: nothing tells them apart.
+#[derive(Debug)]
+pub(super) struct Kin {
+    pub(super) part: usize,
+    pub(super) role: Option<Name>,
+    pub(super) count: u32,
 }
 
 /// Puts the parts of each group together. Members of a group have one wish and one set of bound
@@ -83,6 +93,7 @@ impl Merged {
         let mut parts: Vec<Part> = Vec::new();
         let mut went_into = Vec::new();
         let counts = all.iter().map(|part| part.count).collect();
+        let roles = all.iter().map(|part| part.role.clone()).collect();
         for part in all {
             let twin = parts.iter().position(|other| {
                 other.wish == Wish::Anywhere
@@ -97,7 +108,40 @@ impl Merged {
                 None => parts.push(part),
             }
         }
-        Self { parts, went_into, counts }
+        Self { parts, went_into, counts, roles }
+    }
+
+    /// The pods by part and role, in the order of the request.
+    pub(super) fn kins(&self) -> Vec<Kin> {
+        let mut kins: Vec<Kin> = Vec::new();
+        for at in 0..self.counts.len() {
+            match kins.iter_mut().find(|kin| self.is_of(at, kin)) {
+                Some(kin) => kin.count = kin.count.saturating_add(self.counts[at]),
+                None => kins.push(Kin {
+                    part: self.went_into[at],
+                    role: self.roles[at].clone(),
+                    count: self.counts[at],
+                }),
+            }
+        }
+        kins
+    }
+
+    fn is_of(&self, original: usize, kin: &Kin) -> bool {
+        kin.part == self.went_into[original] && kin.role == self.roles[original]
+    }
+
+    /// How many pods each original keeps when so many of each kin are kept: the first ones all.
+    pub(super) fn keep(&mut self, kept: &[u32]) {
+        for (kin, kept) in self.kins().iter().zip(kept) {
+            let mut left = *kept;
+            for at in 0..self.counts.len() {
+                if self.is_of(at, kin) {
+                    self.counts[at] = self.counts[at].min(left);
+                    left -= self.counts[at];
+                }
+            }
+        }
     }
 
     fn originals(&self, part: usize) -> Vec<usize> {

@@ -16,6 +16,7 @@ pub(super) struct Part {
     pub(super) topology: Option<Name>,
     pub(super) wish: Wish,
     pub(super) count: u32,
+    pub(super) role: Option<Name>,
     /// Parts that must share one region say the same here.
     pub(super) group: Option<Name>,
     pub(super) bound: Vec<NodeIx>,
@@ -74,6 +75,7 @@ impl Part {
             need: cluster.need(&pod_set.ask),
             topology: pod_set.topology.clone(),
             count: pod_set.asked(),
+            role: pod_set.role.clone(),
             passing: false,
             group: pod_set.group.clone(),
         }

@@ -8,11 +8,12 @@
 use super::Taken;
 use super::bundle::{Bundle, Merged, bundles};
 use super::closer::closer;
-use super::fewer::fewer;
+use super::fewer::{Fewer, fewer};
 use super::model::{Model, Verdict};
 use super::part::{Part, Region, Wish, room};
 use super::problem::{Problems, explain, explain_bundle};
 use crate::cluster::Cluster;
+use crate::minima::Minima;
 
 /// Regions of each level that are tried for one pod set before the others are thought of. The
 /// tightest ones are the best, and what hides beyond them `model` still finds.
@@ -24,12 +25,12 @@ const INDEXED_MAX: usize = 32;
 /// suffice waits with the reason "not proven", and is asked again when something changes.
 const WORK_MAX: u64 = 2_000_000;
 
-/// Places all parts, or says which found no room and why. With `min_members`, places as many as it
-/// can and at least these.
+/// Places all parts, or says which found no room and why. With minima, places as many as it can and
+/// at least these.
 pub(super) fn place(
     cluster: &mut Cluster,
     mut parts: Vec<Part>,
-    min_members: Option<u32>,
+    minima: Option<&Minima>,
 ) -> Result<Vec<Taken>, Problems> {
     let passing = parts.len() > INDEXED_MAX;
     for part in &mut parts {
@@ -38,13 +39,17 @@ pub(super) fn place(
     let mut merged = Merged::of(parts);
     let bundles = bundles(&mut merged.parts);
     let mut work = WORK_MAX;
-    let answer = match whole(cluster, &merged.parts, &bundles, &mut work) {
-        Err(problems) => match min_members {
-            Some(min) => fewer(cluster, &merged.parts, &bundles, min, &mut work).ok_or(problems),
-            None => Err(problems),
-        },
-        found => found,
-    };
+    let answer = whole(cluster, &merged.parts, &bundles, &mut work).or_else(|problems| {
+        let Some(minima) = minima else { return Err(problems) };
+        match fewer(cluster, &merged, &bundles, minima, &mut work) {
+            Fewer::Found(kept, taken) => {
+                merged.keep(&kept);
+                Ok(taken)
+            }
+            Fewer::Impossible => Err(proven(problems)),
+            Fewer::GaveUp => Err(unproven(problems)),
+        }
+    });
     answer.map(|taken| merged.deal(cluster, taken)).map_err(|problems| merged.deal_problems(problems))
 }
 
@@ -137,9 +142,13 @@ fn in_passing(
 }
 
 fn unproven(mut problems: Problems) -> Problems {
-    for (_, problem) in &mut problems {
-        problem.unproven = true;
-    }
+    problems.iter_mut().for_each(|(_, problem)| problem.unproven = true);
+    problems
+}
+
+/// That not all fit may not be proven; that not enough do is.
+fn proven(mut problems: Problems) -> Problems {
+    problems.iter_mut().for_each(|(_, problem)| problem.unproven = false);
     problems
 }
 

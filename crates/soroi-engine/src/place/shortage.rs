@@ -67,7 +67,7 @@ impl Shortage {
             return false;
         }
         let ended = match &self.request.pod_sets[..] {
-            [alone] if self.request.min_members.is_none() && self.request.excluded.is_empty() => {
+            [alone] if self.request.minima.is_none() && self.request.excluded.is_empty() => {
                 fitting(cluster, alone) >= u64::from(alone.asked())
             }
             _ => place(cluster, &self.request).is_ok(),
@@ -114,7 +114,7 @@ impl Shortage {
     }
 
     fn measure(&mut self, cluster: &mut Cluster) {
-        let enough_would_do = self.request.min_members.is_some();
+        let enough_would_do = self.request.minima.is_some();
         let missing = |pod_set: &PodSetRequest| match enough_would_do {
             true => 0,
             false => u64::from(pod_set.asked()).saturating_sub(fitting(cluster, pod_set)),

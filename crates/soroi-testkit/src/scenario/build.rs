@@ -230,9 +230,7 @@ fn pod(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     }
     labels.extend(words.prefixed("label:").into_iter().map(|(key, value)| (key, json!(value))));
     let mut annotations = Map::new();
-    if let Some(group) = words.option("group") {
-        annotations.insert("scheduling.k8s.io/group-name".into(), json!(group));
-    }
+    add_group(words, &mut annotations);
     add_kubelet_options(words, &mut annotations);
     let mut spec = pod_spec(words)?;
     let foreign = node.is_some() && !annotations.contains_key("scheduling.k8s.io/group-name");
@@ -269,9 +267,7 @@ fn job(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     let mut annotations = Map::new();
     add_kubelet_options(words, &mut annotations);
     add_topology(words, &mut annotations);
-    if let Some(group) = words.option("group") {
-        annotations.insert("scheduling.k8s.io/group-name".into(), json!(group));
-    }
+    add_group(words, &mut annotations);
     let suspend = words.option("suspend").as_deref() != Some("false");
     let completions = words.number("completions")?.unwrap_or(pods);
     let mut spec = json!({"parallelism": pods, "completions": completions, "suspend": suspend});
@@ -302,6 +298,12 @@ fn job(words: &mut Words) -> Result<Vec<Value>, ParseError> {
 fn group(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     let (namespace, name) = full_name(&words.next("the group's name")?);
     let mut spec = json!({"minMember": words.number("min")?.unwrap_or(1)});
+    for (role, least) in words.prefixed("role:") {
+        let least: u32 = least
+            .parse()
+            .map_err(|_| words.error(format!("the minimum of {role}: `{least}` is no number")))?;
+        spec["minTaskMember"][role] = json!(least);
+    }
     if let Some(queue) = words.option("volcano") {
         spec["queue"] = json!(queue);
     }
@@ -310,6 +312,15 @@ fn group(words: &mut Words) -> Result<Vec<Value>, ParseError> {
         group["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": queue});
     }
     Ok(vec![group])
+}
+
+/// The PodGroup of a pod, and its role there.
+fn add_group(words: &mut Words, annotations: &mut Map<String, Value>) {
+    for (option, key) in [("group", "scheduling.k8s.io/group-name"), ("role", "volcano.sh/task-spec")] {
+        if let Some(value) = words.option(option) {
+            annotations.insert(key.into(), json!(value));
+        }
+    }
 }
 
 /// The part of a pod that placement looks at. Extended resources get equal limits, as the API

@@ -10,6 +10,8 @@ use crate::scenario::GangRef;
 
 /// Annotation by which a pod (or a Job's template) names its PodGroup.
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// Annotation by which a pod names its role in a PodGroup.
+const TASK_SPEC: &str = "volcano.sh/task-spec";
 /// Label by which a Job or PodGroup names its LocalQueue.
 const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
 
@@ -168,6 +170,26 @@ impl<'a> GangView<'a> {
                 .unwrap_or(1);
         }
         self.jobs.iter().map(|job| wanted(job)).sum()
+    }
+
+    /// A role with fewer members that hold a node or have done their part than it needs: its name,
+    /// how many there are, how many it needs. Volcano ignores minima that need more than the group.
+    pub fn lacking_role(&self) -> Option<(&'a str, usize, usize)> {
+        let group = self.group?;
+        let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
+        let minima = group["spec"]["minTaskMember"].as_object()?;
+        let needed: usize = minima.values().filter_map(number).sum();
+        if needed > self.minimum() {
+            return None;
+        }
+        let has_part = |pod: &&Value| pod["status"]["phase"] == "Succeeded";
+        let bound = self.bound();
+        let counted = || bound.iter().chain(self.pods.iter().filter(|pod| has_part(pod)));
+        minima.iter().find_map(|(role, need)| {
+            let of_role = |pod: &&&Value| pod["metadata"]["annotations"][TASK_SPEC] == role.as_str();
+            let (have, need) = (counted().filter(of_role).count(), number(need)?);
+            (have < need).then_some((role.as_str(), have, need))
+        })
     }
 
     /// How far it is.

@@ -10,6 +10,7 @@ fn members(states: &[(&str, TaskStatus)]) -> Vec<Member> {
     let member = |(name, status): &(&str, TaskStatus)| Member {
         name: Name::from(*name),
         status: *status,
+        role: None,
         had_node: false,
     };
     states.iter().map(member).collect()
@@ -35,7 +36,7 @@ fn a_gang_that_waits_for_places_is_told_as_volcano_tells_it() {
     use TaskStatus::Pending;
     let members = members(&[("a-7", Pending), ("a-5", Pending), ("a-c", Pending), ("a-p", Pending)]);
     let problem = three_of_four();
-    let (status, event) = status("pg", 4, &members, true, &Verdict::NoPlace(&problem), None, now());
+    let (status, event) = status("pg", 4, &members, true, &Verdict::NoPlace(None, &problem), None, now());
     expect![[r#"
         {
           "conditions": [
@@ -53,7 +54,7 @@ fn a_gang_that_waits_for_places_is_told_as_volcano_tells_it() {
     expect!["4/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is a-p: 0/3 nodes are unavailable: 3 Insufficient example.com/gpu."].assert_eq(&event.unwrap());
     // Later, with nothing changed, the same is said with the same id and time.
     let later = now() + jiff::SignedDuration::from_secs(5);
-    let verdict = Verdict::NoPlace(&problem);
+    let verdict = Verdict::NoPlace(None, &problem);
     let (again, _) = super::status("pg", 4, &members, true, &verdict, Some(&status), later);
     assert_eq!(again, status);
 }
@@ -62,7 +63,7 @@ fn a_gang_that_waits_for_places_is_told_as_volcano_tells_it() {
 fn once_it_runs_it_says_so_beside_what_it_said_before() {
     let waiting = members(&[("a", TaskStatus::Pending), ("b", TaskStatus::Pending)]);
     let problem = three_of_four();
-    let (before, _) = status("pg", 2, &waiting, true, &Verdict::NoPlace(&problem), None, now());
+    let (before, _) = status("pg", 2, &waiting, true, &Verdict::NoPlace(None, &problem), None, now());
     let running = members(&[("a", TaskStatus::Running), ("b", TaskStatus::Running)]);
     let later = now() + jiff::SignedDuration::from_secs(8);
     let (status, event) = status("pg", 2, &running, true, &Verdict::Ready, Some(&before), later);
@@ -101,13 +102,13 @@ fn check_phase(min: u32, states: &[TaskStatus], admitted: bool, verdict: &Verdic
 fn phases_follow_volcanos_rules() {
     use TaskStatus::*;
     let problem = three_of_four();
-    check_phase(2, &[Pending, Pending], false, &Verdict::NoPlace(&problem), expect!["Pending"]);
-    check_phase(2, &[Pending, Pending], true, &Verdict::NoPlace(&problem), expect!["Inqueue"]);
+    check_phase(2, &[Pending, Pending], false, &Verdict::NoPlace(None, &problem), expect!["Pending"]);
+    check_phase(2, &[Pending, Pending], true, &Verdict::NoPlace(None, &problem), expect!["Inqueue"]);
     check_phase(2, &[Binding, Bound], true, &Verdict::Underway, expect!["Inqueue"]);
     check_phase(2, &[Bound, Bound], true, &Verdict::Ready, expect!["Running"]);
     check_phase(2, &[Running, Succeeded, Pending], true, &Verdict::Ready, expect!["Running"]);
     check_phase(2, &[Succeeded, Failed], true, &Verdict::Ready, expect!["Completed"]);
-    check_phase(2, &[Running, Pending], true, &Verdict::NoPlace(&problem), expect!["Unknown"]);
+    check_phase(2, &[Running, Pending], true, &Verdict::NoPlace(None, &problem), expect!["Unknown"]);
     check_phase(2, &[Running, Releasing], true, &Verdict::Underway, expect!["Inqueue"]);
     check_phase(0, &[], true, &Verdict::Underway, expect!["Inqueue"]);
 }

@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 use soroi_engine::decision::TopologyDomain as Domain;
 use soroi_engine::event::{Policy, Shape, TopologyRequest};
+use soroi_engine::minima::Lack;
 
 use super::super::workload::tests::picture;
 use super::*;
@@ -18,7 +19,7 @@ fn pod_sets() -> Vec<PodSet> {
     let requests = [("cpu", 500), ("example.com/gpu", 1), ("memory", 128 << 20)];
     let requests = requests.into_iter().map(|(name, each)| (Arc::from(name), each)).collect();
     let shape = Arc::new(Shape { requests, ..Shape::default() });
-    vec![PodSet { name: "main".into(), count: 4, shape, topology: TopologyRequest::None }]
+    vec![PodSet { name: "main".into(), role: None, count: 4, shape, topology: TopologyRequest::None }]
 }
 
 fn admission() -> decision::Admission {
@@ -233,7 +234,8 @@ fn a_life_with_an_eviction_reads_as_in_kueue() {
 fn after_a_time_out_a_workload_pauses_until_it_is_requeued() {
     let mut status = WorkloadStatus::default();
     reserve(&mut status, &admission(), at(0));
-    let (reason, message) = undo_words(&UndoReason::RecoveryTimeout { have: 3, need: 4 }, "ns", "wl");
+    let (reason, message) =
+        undo_words(&UndoReason::RecoveryTimeout(Lack { role: None, have: 3, need: 4 }), "ns", "wl");
     evict(&mut status, reason, &message, at(60));
     give_back(&mut status, at(61));
     requeue(&mut status, word::BACKOFF_FINISHED, at(121));

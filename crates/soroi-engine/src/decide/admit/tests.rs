@@ -10,6 +10,7 @@ fn start(counts: &[u32]) -> Start {
     let shape = Arc::new(Shape::default());
     let set = |(at, count): (usize, &u32)| StartSet {
         name: format!("set-{at}").into(),
+        role: None,
         count: *count,
         shape: shape.clone(),
         placed: shape.clone(),
@@ -20,7 +21,7 @@ fn start(counts: &[u32]) -> Start {
         cluster_queue: None,
         volcano_queue: None,
         sets: counts.iter().enumerate().map(set).collect(),
-        min_members: 1,
+        minima: Minima::of(1),
         lingering: None,
     }
 }

@@ -11,7 +11,7 @@ const GPU: &str = "example.com/gpu";
 
 fn set(shape: Shape, topology: TopologyRequest) -> StartSet {
     let shape = Arc::new(shape);
-    StartSet { name: "main".into(), count: 2, shape: shape.clone(), placed: shape, topology }
+    StartSet { name: "main".into(), role: None, count: 2, shape: shape.clone(), placed: shape, topology }
 }
 
 fn gpus(each: i64) -> Shape {

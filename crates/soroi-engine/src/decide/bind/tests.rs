@@ -23,6 +23,9 @@ fn what_its_flavor_added_is_not_the_pods_own() {
         topology: None,
         node_labels: Labels::from([("red".into(), "yes".into())]),
         tolerations: vec![toleration("spot")],
+        role: None,
+        shape: None,
+        kinds: Default::default(),
         seats: Vec::new(),
     };
     let plain = || shape(1, &[], &[]);
@@ -49,6 +52,7 @@ fn what_its_flavor_added_is_not_the_pods_own() {
             shape: real,
             owner: None,
             pod_set: None,
+            role: None,
             index: None,
             phase: PodPhase::Pending,
             terminating: false,

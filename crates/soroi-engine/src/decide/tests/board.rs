@@ -8,6 +8,7 @@ use crate::cluster::Occupant;
 use crate::decision::{Admission, Decision, Settings};
 use crate::engine::Engine;
 use crate::event::*;
+use crate::minima::Minima;
 
 /// What answers the engine's decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) struct Board {
     pub(crate) settings: Settings,
     pub(crate) now: Millis,
     pub(crate) auto: Auto,
+    /// Of groups with roles: what their pods are made of, and their minima before any ended.
+    pub(crate) groups: BTreeMap<Name, (Vec<PodSet>, Minima)>,
     /// What is known of every object now, by kind and name.
     pub(crate) facts: BTreeMap<String, Event>,
     pub(crate) gangs: BTreeMap<Name, Gang>,
@@ -58,6 +61,7 @@ impl Board {
             settings,
             now: 0,
             auto: Auto::ALL,
+            groups: BTreeMap::new(),
             facts: BTreeMap::new(),
             gangs: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -340,10 +344,11 @@ impl Board {
         let gang = self.gangs[name].clone();
         let admitted = gang.admitted.clone();
         let mut left = most;
-        for set in &gang.pod_sets {
+        let group = self.groups.get(name).map(|(sets, _)| sets.clone());
+        for set in group.as_ref().unwrap_or(&gang.pod_sets) {
             let mine = |pod: &&Pod| {
                 pod.owner.as_ref() == gang.owners.first()
-                    && pod.pod_set.as_ref() == Some(&set.name)
+                    && is_member_of(&gang, &set.name, pod)
                     && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
                     && !pod.terminating
             };
@@ -363,11 +368,16 @@ impl Board {
                         shape.node_selector.extend(flavor.node_labels.clone());
                     }
                 }
-                let free = |n: &u32| !self.pods.contains_key(&*member_name(&gang, &set.name, *n));
+                let single = gang.pod_sets.len() == 1 && group.is_none();
+                let member_name = |n: u32| match single {
+                    true => format!("{}-{n}", gang.name).into(),
+                    false => format!("{}-{}-{n}", gang.name, set.name).into(),
+                };
+                let free = |n: &u32| !self.pods.contains_key::<Name>(&member_name(*n));
                 let number = self.created.get(name).copied().unwrap_or(0);
                 let number = (number..).find(free).expect("there are numbers enough");
                 self.created.insert(name.into(), number + 1);
-                let pod_name = member_name(&gang, &set.name, number);
+                let pod_name: Name = member_name(number);
                 self.tell_pod(Pod {
                     uid: pod_name.clone(),
                     namespace: gang.namespace.clone(),
@@ -375,13 +385,38 @@ impl Board {
                     node: None,
                     shape: Arc::new(shape),
                     owner: gang.owners.first().cloned(),
-                    pod_set: Some(set.name.clone()),
+                    // Pods of a group name no pod set.
+                    pod_set: Some(set.name.clone()).filter(|_| group.is_none()),
+                    role: set.role.clone(),
                     index: None,
                     phase: PodPhase::Pending,
                     terminating: false,
                     bindable: true,
                 });
             }
+        }
+    }
+
+    /// A group is what its pods are: pod sets of those that live, minima without those that have done
+    /// their part.
+    pub(crate) fn follow(&mut self, name: &str) {
+        let (Some((sets, minima)), Some(gang)) = (self.groups.get(name), self.gangs.get(name)) else {
+            return;
+        };
+        let (gang, minima) = (gang.clone(), minima.clone());
+        let of = |set: &PodSet, counts: &dyn Fn(&Pod) -> bool| {
+            let mine =
+                |pod: &&Pod| pod.owner == gang.owners.first().cloned() && is_member_of(&gang, &set.name, pod);
+            self.pods.values().filter(mine).filter(|pod| counts(pod)).count() as u32
+        };
+        let done =
+            sets.iter().map(|set| (set.role.as_ref(), of(set, &|pod| pod.phase == PodPhase::Succeeded)));
+        let mut left = minima.beside(done);
+        left.members = left.members.max(1);
+        let live = sets.iter().map(|set| PodSet { count: of(set, &Pod::is_live), ..set.clone() });
+        let live: Vec<PodSet> = live.filter(|set| set.count > 0).collect();
+        if !live.is_empty() {
+            self.change_gang(name, |gang| (gang.pod_sets, gang.minima) = (live, Some(left)));
         }
     }
 
@@ -433,10 +468,11 @@ impl Board {
     }
 }
 
-fn member_name(gang: &Gang, set: &str, number: u32) -> Name {
-    if gang.pod_sets.len() == 1 {
-        format!("{}-{number}", gang.name).into()
-    } else {
-        format!("{}-{set}-{number}", gang.name).into()
+/// Whether a pod was made for this pod set.
+fn is_member_of(gang: &Gang, set: &str, pod: &Pod) -> bool {
+    let number = pod.name.strip_prefix(&format!("{}-{set}-", gang.name));
+    match &pod.pod_set {
+        Some(named) => &**named == set,
+        None => number.is_some_and(|number| number.parse::<u32>().is_ok()),
     }
 }

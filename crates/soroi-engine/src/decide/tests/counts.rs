@@ -54,7 +54,7 @@ fn a_group_that_lost_a_member_keeps_its_place_and_leaves_when_nobody_comes() {
             fail group-0
             count group 1
             wait 60s
-              undo group after its start: RecoveryTimeout { have: 1, need: 2 }
+              undo group after its start: RecoveryTimeout(Lack { role: None, have: 1, need: 2 })
               admit next; mainx1 [default] a*1
               pending group: waiting for pods of the group: 1 of 2 exist
               bind next-0 to a

@@ -95,7 +95,7 @@ fn half_a_gang_that_cannot_be_completed_leaves() {
               pending old: couldn't place pod set main: nodes don't allow to fit any of 1 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
             commit old
             wait 70s
-              undo old: RecoveryTimeout { have: 1, need: 2 }
+              undo old: RecoveryTimeout(Lack { role: None, have: 1, need: 2 })
               pending old: pausing before it is tried again
               pending old: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
             show

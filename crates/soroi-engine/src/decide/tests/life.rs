@@ -101,12 +101,12 @@ fn members_that_do_not_appear_in_time_undo_the_gang_which_pauses() {
               a: (train) (train)
               train: committed, 0 running
             wait 2s
-              undo train: StartTimeout { have: 1, need: 2 }
+              undo train: StartTimeout(Lack { role: None, have: 1, need: 2 })
               pending train: pausing before it is tried again
               admit train; mainx2 [default] a*2
               place train; mainx2 [default] a*2
             wait 60s
-              undo train: StartTimeout { have: 0, need: 2 }
+              undo train: StartTimeout(Lack { role: None, have: 0, need: 2 })
               pending train: pausing before it is tried again
             wait 3s
               admit train; mainx2 [default] a*2

@@ -14,6 +14,8 @@ use crate::reason::Off;
 enum Step {
     Gang { queue: u8, pods: u8, gpu: u8, prio: u8, min: u8, required: bool },
     Mixed { queue: u8, workers: u8 },
+    Group { queue: u8, ps: u8, workers: u8, large: u8, min: u8, of_workers: u8 },
+    Follow(u8),
     End(u8),
     Off(u8),
     Ready(u8),
@@ -55,6 +57,10 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..4u8, 1..5u8, 0..3u8, 0..2u8, 0..5u8, any::<bool>())
             .prop_map(|(queue, pods, gpu, prio, min, required)| Step::Gang { queue, pods, gpu, prio, min, required }),
         1 => (0..4u8, 1..4u8).prop_map(|(queue, workers)| Step::Mixed { queue, workers }),
+        2 => (0..4u8, 0..3u8, 0..4u8, 0..3u8, 1..6u8, 0..3u8).prop_map(|(queue, ps, workers, large, min, of_workers)| {
+            Step::Group { queue, ps, workers, large, min, of_workers }
+        }),
+        3 => any::<u8>().prop_map(Step::Follow),
         2 => any::<u8>().prop_map(Step::End),
         1 => any::<u8>().prop_map(Step::Off),
         1 => any::<u8>().prop_map(Step::Ready),
@@ -114,6 +120,18 @@ fn take(board: &mut Board, step: &Step, serial: usize) {
         Step::Mixed { queue, workers } => {
             let door = if *queue < 3 { format!("queue=q{queue}") } else { String::new() };
             command(board, &format!("gang g{serial} {door} lead:1:cpu=2500 workers:{workers}:gpu=1"));
+        }
+        Step::Group { queue, ps, workers, large, min, of_workers } => {
+            let door = if *queue < 3 { format!("queue=q{queue}") } else { String::new() };
+            let pods = format!("ps:{ps}:cpu=2500 worker:{workers}:gpu=1 worker-large:{large}:gpu=2");
+            let least = (*min).max(of_workers + 1);
+            let minima = format!("min={least} role:ps=1 role:worker={of_workers}");
+            command(board, &format!("gang g{serial} {door} {pods} {minima}"));
+        }
+        Step::Follow(n) => {
+            if let Some(name) = pick(board.groups.keys().cloned(), *n) {
+                board.follow(&name);
+            }
         }
         Step::End(n) => _ = gang_name(board, *n).map(|name| board.end(&name)),
         Step::Off(n) => {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::board::{Auto, Board};
 use crate::decision::FlavorUsage;
 use crate::event::*;
+use crate::minima::Minima;
 use crate::reason::{NotYet, Off, QueueInactive};
 
 /// Plays a story and returns what was decided after each line.
@@ -201,13 +202,14 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
             let most = words.flags.first().map_or(u32::MAX, |n| n.parse().expect("members GANG [n]"));
             board.create_members(name, most);
         }
+        "follow" => board.follow(name),
         "inject" => _ = board.injected.insert(name.into(), words.amounts()),
         "count" => {
             let count = words.flags[0].parse().expect("count GANG n");
             board.change_gang(name, |gang| gang.pod_sets[0].count = count);
         }
         "change" => board.change_gang(name, |gang| {
-            gang.min_members = words.number("min").or(gang.min_members);
+            gang.minima = minima(words).or(gang.minima.take());
             gang.pod_sets[0].count = words.number("count").unwrap_or(gang.pod_sets[0].count);
         }),
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
@@ -378,8 +380,10 @@ fn gang(board: &mut Board, words: &Words<'_>) {
     };
     let mut pod_sets: Vec<PodSet> = Vec::new();
     if let Some(count) = words.number("pods") {
-        pod_sets.push(PodSet { name: "main".into(), count, shape: shape(words), topology: topology.clone() });
+        let (shape, topology) = (shape(words), topology.clone());
+        pod_sets.push(PodSet { name: "main".into(), role: None, count, shape, topology });
     }
+    let roles = minima(words).is_some_and(|minima| !minima.roles.is_empty());
     // `workers:4:gpu=2` would split at `=`: `workers:4:gpu` and `2`.
     for (key, value) in &words.values {
         let parts: Vec<&str> = key.split(':').collect();
@@ -388,11 +392,16 @@ fn gang(board: &mut Board, words: &Words<'_>) {
                 BTreeMap::from([(resource(what).expect("a resource"), value.parse().expect("a number"))]);
             pod_sets.push(PodSet {
                 name: set.into(),
+                // `worker-2` are other pods of the role `worker`.
+                role: set.split('-').next().map(Into::into).filter(|_| roles),
                 count: count.parse().expect("a count"),
                 shape: Arc::new(Shape { requests, ..(*shape(words)).clone() }),
                 topology: topology.clone(),
             });
         }
+    }
+    if let Some(minima) = minima(words).filter(|_| roles) {
+        board.groups.insert(words.name.into(), (pod_sets.clone(), minima));
     }
     let id: GangId = words.get("id").unwrap_or(words.name).into();
     let queued_at = words.number("at").unwrap_or(board.gangs.len() as Millis);
@@ -406,13 +415,22 @@ fn gang(board: &mut Board, words: &Words<'_>) {
         priority: words.number("prio").unwrap_or(0),
         queued_at,
         pod_sets,
-        min_members: words.number("min"),
+        minima: minima(words),
         readiness: Readiness::Ready,
         policy: words.get("policy").map(policy),
         not_before: words.number("from").unwrap_or(0),
         foreign_scheduler: words.get("scheduler").map(Into::into),
         admitted: None,
     });
+}
+
+/// `min=4 role:ps=1`: four in all, one of them of the role `ps`.
+fn minima(words: &Words<'_>) -> Option<Minima> {
+    let role = |(key, value): &(&str, &str)| {
+        Some((key.strip_prefix("role:")?.into(), value.parse().expect("a number")))
+    };
+    let roles = words.values.iter().filter_map(role).collect();
+    Some(Minima { members: words.number("min")?, roles })
 }
 
 fn pod(board: &mut Board, words: &Words<'_>) {
@@ -426,6 +444,7 @@ fn pod(board: &mut Board, words: &Words<'_>) {
         shape: shape(words),
         owner: words.get("of").map(|gang| format!("owner-{gang}").into()),
         pod_set: words.get("set").map(Into::into),
+        role: words.get("role").map(Into::into),
         index: words.number("index"),
         terminating: false,
         bindable: !words.has("gated"),
