@@ -68,6 +68,21 @@ pub struct AdmissionRequest<'a> {
     pub user: &'a User,
     /// Is nothing going to be stored?
     pub dry_run: bool,
+    /// What else there is.
+    pub others: Others<'a>,
+}
+
+/// The objects that are stored, as far as a hook may ask for them: the parameters of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Others<'a>(&'a Shared);
+
+impl Others<'_> {
+    /// Whether there is an object of this resource (group and plural) in this namespace.
+    pub fn has(&self, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
+        let registry = self.0.registry();
+        let found = registry.all().find(|known| known.group == group && known.plural == resource);
+        found.is_some_and(|known| self.0.store.lock().get(&known.slot, namespace, name).is_some())
+    }
 }
 
 /// A hook's answer.
@@ -191,6 +206,7 @@ impl Admitting<'_> {
             old_object,
             user: self.user,
             dry_run: self.dry_run,
+            others: Others(self.shared),
         }
     }
 }

@@ -53,7 +53,9 @@ mod subresource;
 mod watch;
 mod write;
 
-pub use admission::{Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, Operation, User};
+pub use admission::{
+    Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, Operation, Others, User,
+};
 pub use reply::ReplyBody;
 pub use status::{ApiError, FieldError, FieldErrorKind};
 

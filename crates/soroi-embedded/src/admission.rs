@@ -14,9 +14,11 @@ pub(crate) struct Webhook;
 
 impl Admission for Webhook {
     fn admit(&self, request: &AdmissionRequest<'_>) -> AdmissionResponse {
-        let review = review(request);
+        let mut review = review(request);
         match request.phase {
             AdmissionPhase::Mutating => {
+                review.default_queue =
+                    soroi_webhook::wants_default_queue(&review) && has_default_queue(request);
                 AdmissionResponse::Allowed { object: soroi_webhook::default(&review), warnings: Vec::new() }
             }
             AdmissionPhase::Validating => match soroi_webhook::validate(&review) {
@@ -25,6 +27,11 @@ impl Admission for Webhook {
             },
         }
     }
+}
+
+fn has_default_queue(request: &AdmissionRequest<'_>) -> bool {
+    let queue = soroi_webhook::DEFAULT_QUEUE;
+    request.others.has(soroi_api::kueue::GROUP, "localqueues", request.namespace, queue)
 }
 
 fn review<'a>(request: &AdmissionRequest<'a>) -> Review<'a> {
@@ -44,6 +51,7 @@ fn review<'a>(request: &AdmissionRequest<'a>) -> Review<'a> {
         old_object: request.old_object,
         user: &request.user.name,
         dry_run: request.dry_run,
+        default_queue: false,
     }
 }
 

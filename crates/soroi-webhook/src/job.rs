@@ -1,36 +1,55 @@
 //! Jobs with a queue: created suspended, and with settings that can be carried out.
 //!
 //! The rules are those of Kueue's Job webhook (0.18, `pkg/controller/jobs/job`). A Job without the
-//! queue-name label is none of our business.
+//! queue-name label is none of our business, unless its namespace has a default queue: it gets that.
 
 use serde_json::{Value, json};
 use soroi_api::labels::{kubernetes, kueue as keys};
 
+use crate::DEFAULT_QUEUE;
 use crate::field::Findings;
 use crate::json::{annotation, items, label, text};
 use crate::syntax::{LABEL_KEY_WORDS, SUBDOMAIN_WORDS, is_label_key, is_subdomain};
 
-/// Kinds that get a Workload of their own: what they create is paid for by them.
-const MANAGED_KINDS: [(&str, &str); 3] =
+/// Kinds, each after its API group, that get a Workload of their own: what they create is paid for
+/// by them.
+pub const MANAGED_KINDS: [(&str, &str); 3] =
     [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")];
 
-/// Suspends a managed Job that is created running: it starts when it is admitted.
-pub(crate) fn default(job: &Value) -> Option<Value> {
-    if !is_managed(job) || job["spec"]["suspend"] == true || !job["spec"].is_object() {
+/// Gives a Job that names no queue the default one, if there is one, and suspends a managed Job that
+/// is created running: it starts when it is admitted.
+pub(crate) fn default(job: &Value, default_queue: bool) -> Option<Value> {
+    let unnamed = default_queue && wants_queue(job);
+    let runs = job["spec"]["suspend"] != true;
+    if !job["spec"].is_object() || !(unnamed || (is_managed(job) && runs)) {
         return None;
     }
     let mut job = job.clone();
+    if unnamed {
+        job["metadata"]["labels"][keys::QUEUE_NAME] = DEFAULT_QUEUE.into();
+    }
     job["spec"]["suspend"] = true.into();
     Some(job)
 }
 
-/// It has a queue, runs under Kubernetes' own controller, and no owner of it is managed instead.
+/// It would be managed if it had a queue. (Labels that are no map are the API server's to refuse.)
+pub(crate) fn wants_queue(job: &Value) -> bool {
+    let labels = &job["metadata"]["labels"];
+    label(job, keys::QUEUE_NAME).is_none() && (labels.is_object() || labels.is_null()) && can_be_managed(job)
+}
+
+/// It has a queue, and nobody else manages it.
 fn is_managed(job: &Value) -> bool {
+    label(job, keys::QUEUE_NAME).is_some() && can_be_managed(job)
+}
+
+/// It runs under Kubernetes' own controller, and no owner of it is managed instead.
+fn can_be_managed(job: &Value) -> bool {
     let own_controller = match text(&job["spec"]["managedBy"]) {
         None => true,
         Some(controller) => controller == kubernetes::JOB_CONTROLLER,
     };
-    label(job, keys::QUEUE_NAME).is_some() && own_controller && !has_managed_owner(job)
+    own_controller && !has_managed_owner(job)
 }
 
 fn has_managed_owner(job: &Value) -> bool {

@@ -6,7 +6,9 @@
 //!
 //! The crate knows objects as raw JSON, so that fields nobody here has heard of survive. It must
 //! never know other objects than the one in the request: no replica sees more, and an answer that
-//! depended on a cache would differ between two of them. What is not managed by Soroi passes
+//! depended on a cache would differ between two of them. The one fact beside it, whether a namespace
+//! has a default queue, is looked up at the API server by whoever asks ([`wants_default_queue`]).
+//! What is not managed by Soroi passes
 //! untouched, and so does what cannot be understood: that is for the API server to refuse.
 
 pub mod convert;
@@ -24,6 +26,10 @@ use serde_json::Value;
 
 use field::Findings;
 pub use field::{Cause, CauseKind, Denial};
+pub use job::MANAGED_KINDS;
+
+/// The LocalQueue of jobs that name none, in namespaces that have it (Kueue, LocalQueueDefaulting).
+pub const DEFAULT_QUEUE: &str = "default";
 
 /// What a request does to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,9 @@ pub struct Review<'a> {
     pub user: &'a str,
     /// Nothing is going to be stored.
     pub dry_run: bool,
+    /// The namespace has a LocalQueue of the name [`DEFAULT_QUEUE`]. Only asked for when
+    /// [`wants_default_queue`].
+    pub default_queue: bool,
 }
 
 /// The answer to a request.
@@ -92,11 +101,18 @@ pub fn admit(review: &Review<'_>) -> Verdict {
 pub fn default(review: &Review<'_>) -> Option<Value> {
     let object = review.object.filter(|_| review.subresource.is_empty())?;
     match (review.operation, review.group, review.kind) {
-        (Operation::Create, "batch", "Job") => job::default(object),
+        (Operation::Create, "batch", "Job") => job::default(object, review.default_queue),
         (Operation::Create, "", "Pod") => pod::default(object),
         (Operation::Create, soroi_api::volcano::GROUP, "Queue") => volcano::default_queue(object),
         _ => None,
     }
+}
+
+/// Whether it matters if the namespace has a LocalQueue of the name [`DEFAULT_QUEUE`].
+pub fn wants_default_queue(review: &Review<'_>) -> bool {
+    (review.operation, review.group, review.kind, review.subresource)
+        == (Operation::Create, "batch", "Job", "")
+        && review.object.is_some_and(job::wants_queue)
 }
 
 /// Judges a request as it stands, and gives warnings for its user.

@@ -18,6 +18,7 @@ pub(crate) fn review<'a>(operation: Operation, group: &'a str, kind: &'a str) ->
         old_object: None,
         user: "someone",
         dry_run: false,
+        default_queue: false,
     }
 }
 

@@ -6,7 +6,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use crate::{Cause, Denial, Operation, Review, convert, default, validate};
+use crate::{Cause, Denial, Operation, Review, convert, default, validate, wants_default_queue};
 
 /// Longest warning that the API server shows whole.
 const WARNING_CHARS_MAX: usize = 256;
@@ -24,16 +24,23 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoReview(pub &'static str);
 
-/// Answers an AdmissionReview.
+/// The namespace of an AdmissionReview's object, if the answer depends on whether that has a default
+/// queue.
+pub fn asks_for_default_queue(body: &Value) -> Option<&str> {
+    review(&body["request"], false).filter(wants_default_queue).map(|review| review.namespace)
+}
+
+/// Answers an AdmissionReview. `default_queue`: [`Review::default_queue`].
 ///
 /// # Errors
 /// It is none, or one of another version.
-pub fn admission(step: Step, body: &Value) -> Result<Value, NoReview> {
+pub fn admission(step: Step, body: &Value, default_queue: bool) -> Result<Value, NoReview> {
     if body["apiVersion"] != "admission.k8s.io/v1" || body["kind"] != "AdmissionReview" {
         return Err(NoReview("the body is no admission.k8s.io/v1 AdmissionReview"));
     }
     let request = &body["request"];
-    let review = review(request).ok_or(NoReview("request: has no uid, kind or operation that is known"))?;
+    let review = review(request, default_queue)
+        .ok_or(NoReview("request: has no uid, kind or operation that is known"))?;
     let mut response = match step {
         Step::Default => completed(&review),
         Step::Validate => match validate(&review) {
@@ -45,7 +52,7 @@ pub fn admission(step: Step, body: &Value) -> Result<Value, NoReview> {
     Ok(json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }))
 }
 
-fn review(request: &Value) -> Option<Review<'_>> {
+fn review(request: &Value, default_queue: bool) -> Option<Review<'_>> {
     request["uid"].as_str()?;
     let operation = match request["operation"].as_str()? {
         "CREATE" => Operation::Create,
@@ -68,6 +75,7 @@ fn review(request: &Value) -> Option<Review<'_>> {
         old_object: object("oldObject"),
         user: request["userInfo"]["username"].as_str().unwrap_or_default(),
         dry_run: request["dryRun"] == true,
+        default_queue,
     })
 }
 

@@ -195,3 +195,38 @@ fn the_status_of_a_job_with_an_old_fault_can_still_be_written() {
         Review { object: Some(&running), old_object: Some(&broken), subresource: "status", ..request };
     assert_eq!(picture(admit(&request)), "as it is\n");
 }
+
+#[test]
+fn a_job_without_a_queue_gets_the_default_one_where_there_is_one() {
+    let default = |job: &Value, default_queue: bool| {
+        let request =
+            Review { object: Some(job), default_queue, ..review(Operation::Create, "batch", "Job") };
+        crate::default(&request).map_or_else(|| "as it is".to_owned(), |job| job.to_string())
+    };
+    let mut told = String::new();
+    for (name, job) in [
+        ("plain", json!({"metadata": {"labels": {"app": "a"}}, "spec": {"suspend": false}})),
+        ("no labels", json!({"metadata": {}, "spec": {}})),
+        ("labels that are none", json!({"metadata": {"labels": [1]}, "spec": {}})),
+        ("no metadata", json!({"spec": {}})),
+        ("run by others", json!({"metadata": {}, "spec": {"managedBy": "example.com/other"}})),
+        ("with a queue", json!({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "own"}}, "spec": {}})),
+        (
+            "owned",
+            json!({"metadata": {"ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "controller": true}
+            ]}, "spec": {}}),
+        ),
+    ] {
+        told += &format!("{name}: {}; without: {}\n", default(&job, true), default(&job, false));
+    }
+    expect![[r#"
+        plain: {"metadata":{"labels":{"app":"a","kueue.x-k8s.io/queue-name":"default"}},"spec":{"suspend":true}}; without: as it is
+        no labels: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"default"}},"spec":{"suspend":true}}; without: as it is
+        labels that are none: as it is; without: as it is
+        no metadata: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"default"}},"spec":{"suspend":true}}; without: as it is
+        run by others: as it is; without: as it is
+        with a queue: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own"}},"spec":{"suspend":true}}; without: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own"}},"spec":{"suspend":true}}
+        owned: as it is; without: as it is
+    "#]].assert_eq(&told);
+}

@@ -24,14 +24,15 @@ fn job() -> (Value, Value) {
 #[test]
 fn what_a_job_lacks_is_a_patch() {
     let (kind, job) = job();
-    let answer = admission(Step::Default, &request("CREATE", &kind, &job, &Value::Null)).unwrap();
+    let answer = admission(Step::Default, &request("CREATE", &kind, &job, &Value::Null), false).unwrap();
     assert_eq!(answer["response"]["uid"], "705ab4f5");
     assert_eq!(answer["response"]["patchType"], "JSONPatch");
     let ByteString(patch) = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
     expect![[r#"[{"op":"add","path":"/spec/suspend","value":true}]"#]]
         .assert_eq(&String::from_utf8(patch).unwrap());
     let unlabelled = json!({ "metadata": {}, "spec": {} });
-    let answer = admission(Step::Default, &request("CREATE", &kind, &unlabelled, &Value::Null)).unwrap();
+    let answer =
+        admission(Step::Default, &request("CREATE", &kind, &unlabelled, &Value::Null), false).unwrap();
     assert_eq!(answer["response"], json!({ "uid": "705ab4f5", "allowed": true }));
 }
 
@@ -40,7 +41,7 @@ fn a_refusal_names_the_field() {
     let (kind, old) = job();
     let mut new = old.clone();
     new["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "other".into();
-    let answer = admission(Step::Validate, &request("UPDATE", &kind, &new, &old)).unwrap();
+    let answer = admission(Step::Validate, &request("UPDATE", &kind, &new, &old), false).unwrap();
     expect![[r#"
         {
           "allowed": false,
@@ -70,12 +71,12 @@ fn what_is_no_review_is_not_answered() {
         json!([]),
         json!({ "apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview" }),
     ] {
-        admission(Step::Default, &body).unwrap_err();
+        admission(Step::Default, &body, false).unwrap_err();
         conversion(&body).unwrap_err();
     }
     let (kind, job) = job();
-    admission(Step::Validate, &request("CONNECT", &kind, &job, &Value::Null)).unwrap_err();
-    admission(Step::Validate, &request("CREATE", &json!({}), &job, &Value::Null)).unwrap_err();
+    admission(Step::Validate, &request("CONNECT", &kind, &job, &Value::Null), false).unwrap_err();
+    admission(Step::Validate, &request("CREATE", &json!({}), &job, &Value::Null), false).unwrap_err();
     conversion(&json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview" })).unwrap_err();
 }
 

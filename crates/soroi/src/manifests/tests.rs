@@ -45,6 +45,8 @@ fn everything_is_there_after_what_it_needs() {
         Service                          soroi-system   soroi
         PodDisruptionBudget              soroi-system   soroi
         Deployment                       soroi-system   soroi
+        MutatingAdmissionPolicy          -              default-queue.soroi.dev
+        MutatingAdmissionPolicyBinding   -              default-queue.soroi.dev
         MutatingAdmissionPolicy          -              jobs.soroi.dev
         MutatingAdmissionPolicyBinding   -              jobs.soroi.dev
         MutatingAdmissionPolicy          -              pods.soroi.dev
@@ -348,6 +350,9 @@ fn webhooks_ask_for_nothing_that_is_not_managed() {
           {"url":"https://127.0.0.1:9443/default"}
         Mutating pods.soroi.dev Fail only soroi.dev/gang
           [pods] [CREATE]
+          {"url":"https://127.0.0.1:9443/default"}
+        Mutating default-queue.soroi.dev Ignore only kueue.x-k8s.io/queue-name
+          [jobs] [CREATE]
           {"url":"https://127.0.0.1:9443/default"}
     "#]]
     .assert_eq(by_webhooks.split_once("Mutating jobs").unwrap().1);

@@ -1,10 +1,11 @@
 //! Admission by the API server's own policies, and whether they are seen to work.
 //!
-//! Two `MutatingAdmissionPolicy` objects (Kubernetes 1.36) do what only creation allows: a managed
-//! Job is created suspended, and a pod that carries the label of a released gang gets our scheduler,
-//! which a Job's template cannot be given any more. They say what `soroi_webhook::default` says, in
-//! CEL. Both match by label, so that they never meet what Soroi does not manage, and both go on
-//! working while Soroi is down.
+//! Three `MutatingAdmissionPolicy` objects (Kubernetes 1.36) do what only creation allows: a managed
+//! Job is created suspended, a Job that names no queue gets the default one of its namespace, and a
+//! pod that carries the label of a released gang gets our scheduler, which a Job's template cannot be
+//! given any more. They say what `soroi_webhook::default` says, in CEL. They match by label, so that
+//! they never meet what Soroi does not manage, but for Jobs without a queue, which go on whatever
+//! becomes of their policy. All go on working while Soroi is down.
 //!
 //! Whether they work is not believed but tried: a pod is created for show (`dryRun`) and looked at.
 //! Until that came back with our scheduler, no gang is released whose pods Soroi would bind.
@@ -53,11 +54,21 @@ pub(crate) async fn are_served(client: &kube::Client) -> kube::Result<bool> {
 
 /// The policies and their bindings, each with its path.
 pub(crate) fn objects() -> Vec<(String, Value)> {
-    let policies = [("jobs.soroi.dev", jobs()), ("pods.soroi.dev", pods())];
+    let policies = [
+        ("default-queue.soroi.dev", default_queue()),
+        ("jobs.soroi.dev", jobs()),
+        ("pods.soroi.dev", pods()),
+    ];
     policies.into_iter().flat_map(|(name, spec)| both(name, &spec)).collect()
 }
 
 fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
+    let mut binding = json!({ "policyName": name });
+    if !spec["paramKind"].is_null() {
+        // In the namespace of the object. Without the queue nothing is to be done.
+        binding["paramRef"] =
+            json!({ "name": soroi_webhook::DEFAULT_QUEUE, "parameterNotFoundAction": "Allow" });
+    }
     let object = |kind: &str, spec: Value| {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -68,40 +79,59 @@ fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
     };
     [
         (format!("{GROUP}/{POLICIES}/{name}"), object("MutatingAdmissionPolicy", spec.clone())),
-        (
-            format!("{GROUP}/{BINDINGS}/{name}"),
-            object("MutatingAdmissionPolicyBinding", json!({ "policyName": name })),
-        ),
+        (format!("{GROUP}/{BINDINGS}/{name}"), object("MutatingAdmissionPolicyBinding", binding)),
     ]
 }
 
 /// A managed Job is created suspended, unless an owner of it is managed instead or another
 /// controller runs it.
 fn jobs() -> Value {
-    let owners =
-        [("batch", "Job"), (soroi_api::kueue::GROUP, "Workload"), (soroi_api::volcano::GROUP, "PodGroup")]
-            .map(|(group, kind)| format!("(o.kind == '{kind}' && o.apiVersion.startsWith('{group}/'))"))
-            .join(" || ");
+    let [runs_here, owner] = manageable();
     json!({
-        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME),
+        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME, "Exists"),
         "matchConditions": [
-            condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"),
-            condition(
-                "runs-here",
-                &format!("!has(object.spec.managedBy) || object.spec.managedBy in ['', '{}']", kubernetes::JOB_CONTROLLER),
-            ),
-            condition(
-                "owner-is-not-managed",
-                &format!(
-                    "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, \
-                     has(o.controller) && o.controller && ({owners}))"
-                ),
-            ),
+            condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"), runs_here, owner,
         ],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
         "mutations": [mutation("Object{spec: Object.spec{suspend: true}}")],
     })
+}
+
+/// A Job that names no queue gets that of the name `default`, if its namespace has it (the
+/// parameter), and is suspended at once: the policy for Jobs with a queue would not be asked again.
+/// It is not ours yet, so nothing that goes wrong may keep it from being created.
+fn default_queue() -> Value {
+    let labels = format!("labels: {{'{}': '{}'}}", kueue::QUEUE_NAME, soroi_webhook::DEFAULT_QUEUE);
+    json!({
+        "paramKind": {
+            "apiVersion": format!("{}/{}", soroi_api::kueue::GROUP, soroi_api::kueue::VERSION),
+            "kind": "LocalQueue",
+        },
+        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME, "DoesNotExist"),
+        "matchConditions": manageable(),
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [mutation(&format!(
+            "Object{{metadata: Object.metadata{{{labels}}}, spec: Object.spec{{suspend: true}}}}"
+        ))],
+    })
+}
+
+/// A Job runs under Kubernetes' own controller, and no owner of it is managed instead.
+pub(crate) fn manageable() -> [Value; 2] {
+    let owners = soroi_webhook::MANAGED_KINDS
+        .map(|(group, kind)| format!("(o.kind == '{kind}' && o.apiVersion.startsWith('{group}/'))"))
+        .join(" || ");
+    let runs_here = format!(
+        "!has(object.spec.managedBy) || object.spec.managedBy in ['', '{}']",
+        kubernetes::JOB_CONTROLLER
+    );
+    let owner = format!(
+        "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, \
+         has(o.controller) && o.controller && ({owners}))"
+    );
+    [condition("runs-here", &runs_here), condition("owner-is-not-managed", &owner)]
 }
 
 /// A pod of a released gang gets our scheduler, unless it names another one on purpose or is pinned
@@ -117,7 +147,7 @@ fn pods() -> Value {
     );
     let ours = format!("Object{{spec: Object.spec{{schedulerName: '{}'}}}}", soroi::SCHEDULER_NAME);
     json!({
-        "matchConstraints": constraints("", "pods", soroi::GANG),
+        "matchConstraints": constraints("", "pods", soroi::GANG, "Exists"),
         "matchConditions": [condition("names-no-scheduler", &unnamed), condition("is-not-pinned", &free)],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
@@ -125,12 +155,12 @@ fn pods() -> Value {
     })
 }
 
-fn constraints(group: &str, resource: &str, label: &str) -> Value {
+fn constraints(group: &str, resource: &str, label: &str, operator: &str) -> Value {
     json!({
         "resourceRules": [
             { "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource] },
         ],
-        "objectSelector": { "matchExpressions": [{ "key": label, "operator": "Exists" }] },
+        "objectSelector": { "matchExpressions": [{ "key": label, "operator": operator }] },
     })
 }
 

@@ -81,11 +81,11 @@ impl Server {
         let (show, shown) = watch::channel(None);
         let Self { client, clock, settings, namespace, listener, metrics, ready } = self;
         let certificates = Certificates::new(client.clone(), clock.clone(), &settings, &namespace)?;
-        let upkeep = upkeep::Upkeep::new(client, &settings, &namespace);
+        let upkeep = upkeep::Upkeep::new(client.clone(), &settings, &namespace);
         tokio::select! {
             biased;
             kept = keep(certificates, upkeep, clock.clone(), &show, &ready) => kept,
-            served = serve::serve(listener, shown, clock, metrics) => served,
+            served = serve::serve(listener, shown, client, clock, metrics) => served,
         }
     }
 }

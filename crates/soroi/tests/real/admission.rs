@@ -13,8 +13,8 @@ fn dry_run(plane: &Plane, object: &Value) -> Value {
     serde_json::from_str(&stored).unwrap()
 }
 
-/// What our own webhook makes of an object.
-fn webhook(object: &Value) -> Value {
+/// What our own webhook makes of an object, in a namespace with a default queue or without.
+fn webhook(object: &Value, default_queue: bool) -> Value {
     let (group, kind) = if object["kind"] == "Job" { ("batch", "Job") } else { ("", "Pod") };
     let review = soroi_webhook::Review {
         operation: soroi_webhook::Operation::Create,
@@ -28,6 +28,7 @@ fn webhook(object: &Value) -> Value {
         old_object: None,
         user: "admin",
         dry_run: true,
+        default_queue,
     };
     soroi_webhook::default(&review).unwrap_or_else(|| object.clone())
 }
@@ -49,6 +50,44 @@ fn pod(label: bool) -> Value {
 
 fn owner(api_version: &str, kind: &str, controller: bool) -> Value {
     json!([{ "apiVersion": api_version, "kind": kind, "name": "o", "uid": "u", "controller": controller }])
+}
+
+/// Jobs that name no queue, where there is one for them.
+fn in_a_namespace_with_a_default_queue(plane: &Plane) -> String {
+    plane.kubectl(&["create", "namespace", "queued"]);
+    let queue = json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+        "metadata": { "name": "default", "namespace": "queued" }, "spec": { "clusterQueue": "some" },
+    });
+    plane.create(&queue);
+    let unlabelled = || {
+        let moved = with(job("x", "team-a", 1, "1s"), "/metadata/namespace", json!("queued"));
+        with(moved, "/metadata/labels", json!({ "app": "kept" }))
+    };
+    let queue = |job: &Value| job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"].clone();
+    plane.wait(20, "the default queue is given", || queue(&dry_run(plane, &unlabelled())) == "default");
+    let jobs = [
+        ("without a queue", unlabelled()),
+        ("without labels", with(unlabelled(), "/metadata/labels", json!({}))),
+        ("suspended already", with(unlabelled(), "/spec/suspend", json!(true))),
+        (
+            "with a queue",
+            with(unlabelled(), "/metadata/labels", json!({ "kueue.x-k8s.io/queue-name": "own" })),
+        ),
+        ("run by another controller", with(unlabelled(), "/spec/managedBy", json!("example.com/other"))),
+        ("owned by a job", with(unlabelled(), "/metadata/ownerReferences", owner("batch/v1", "Job", true))),
+    ];
+    let mut told = String::new();
+    for (name, job) in jobs {
+        let (real, ours) = (dry_run(plane, &job), webhook(&job, true));
+        assert_eq!(queue(&real), queue(&ours), "{name}");
+        assert_eq!(real["spec"]["suspend"] == true, ours["spec"]["suspend"] == true, "{name}");
+        assert_eq!(real["metadata"]["labels"]["app"], job["metadata"]["labels"]["app"], "{name}");
+        let suspended = if real["spec"]["suspend"] == true { "suspended" } else { "runs" };
+        let queue = queue(&real);
+        told.push_str(&format!("default: {name}: {}, {suspended}\n", queue.as_str().unwrap_or("none")));
+    }
+    told
 }
 
 #[test]
@@ -93,13 +132,14 @@ fn policies_do_what_the_webhook_does() {
     ];
     let mut told = String::new();
     for (name, job) in jobs {
-        let (real, ours) = (dry_run(&plane, &job), webhook(&job));
+        let (real, ours) = (dry_run(&plane, &job), webhook(&job, false));
         assert_eq!(real["spec"]["suspend"] == true, ours["spec"]["suspend"] == true, "{name}");
         told.push_str(&format!(
             "{name}: {}\n",
             if real["spec"]["suspend"] == true { "suspended" } else { "runs" }
         ));
     }
+    told.push_str(&in_a_namespace_with_a_default_queue(&plane));
     let gate = json!([{ "name": "kueue.x-k8s.io/topology" }]);
     let other_gate = json!([{ "name": "example.com/gate" }]);
     let pods = [
@@ -111,7 +151,7 @@ fn policies_do_what_the_webhook_does() {
         ("gated otherwise", with(pod(true), "/spec/schedulingGates", other_gate)),
     ];
     for (name, pod) in pods {
-        let (real, ours) = (dry_run(&plane, &pod), webhook(&pod));
+        let (real, ours) = (dry_run(&plane, &pod), webhook(&pod, false));
         let scheduler =
             |pod: &Value| pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
         assert_eq!(scheduler(&real), scheduler(&ours), "{name}");
@@ -128,6 +168,12 @@ fn policies_do_what_the_webhook_does() {
         owned by a group: runs
         owned by something else: suspended
         owned, not controlled, by a job: suspended
+        default: without a queue: default, suspended
+        default: without labels: default, suspended
+        default: suspended already: default, suspended
+        default: with a queue: own, suspended
+        default: run by another controller: none, runs
+        default: owned by a job: none, runs
         a released pod: soroi
         without the label: default-scheduler
         names the default scheduler: soroi

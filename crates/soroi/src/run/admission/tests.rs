@@ -113,12 +113,75 @@ fn policies_match_by_label_and_say_what_they_change() {
           ],
           "reinvocationPolicy": "IfNeeded"
         }"#]].assert_eq(&spec("pods.soroi.dev"));
+    expect![[r#"
+        {
+          "failurePolicy": "Ignore",
+          "matchConditions": [
+            {
+              "expression": "!has(object.spec.managedBy) || object.spec.managedBy in ['', 'kubernetes.io/job-controller']",
+              "name": "runs-here"
+            },
+            {
+              "expression": "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && ((o.kind == 'Job' && o.apiVersion.startsWith('batch/')) || (o.kind == 'Workload' && o.apiVersion.startsWith('kueue.x-k8s.io/')) || (o.kind == 'PodGroup' && o.apiVersion.startsWith('scheduling.volcano.sh/'))))",
+              "name": "owner-is-not-managed"
+            }
+          ],
+          "matchConstraints": {
+            "objectSelector": {
+              "matchExpressions": [
+                {
+                  "key": "kueue.x-k8s.io/queue-name",
+                  "operator": "DoesNotExist"
+                }
+              ]
+            },
+            "resourceRules": [
+              {
+                "apiGroups": [
+                  "batch"
+                ],
+                "apiVersions": [
+                  "v1"
+                ],
+                "operations": [
+                  "CREATE"
+                ],
+                "resources": [
+                  "jobs"
+                ]
+              }
+            ]
+          },
+          "mutations": [
+            {
+              "applyConfiguration": {
+                "expression": "Object{metadata: Object.metadata{labels: {'kueue.x-k8s.io/queue-name': 'default'}}, spec: Object.spec{suspend: true}}"
+              },
+              "patchType": "ApplyConfiguration"
+            }
+          ],
+          "paramKind": {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "LocalQueue"
+          },
+          "reinvocationPolicy": "IfNeeded"
+        }"#]].assert_eq(&spec("default-queue.soroi.dev"));
+}
+
+#[test]
+fn the_default_queue_is_a_parameter_that_may_be_missing() {
+    let found = objects()
+        .into_iter()
+        .find(|(path, _)| path.ends_with(&format!("{BINDINGS}/default-queue.soroi.dev")));
+    expect![[r#"{"paramRef":{"name":"default","parameterNotFoundAction":"Allow"},"policyName":"default-queue.soroi.dev"}"#]].assert_eq(&found.unwrap().1["spec"].to_string());
 }
 
 #[test]
 fn every_policy_is_bound() {
     let paths: Vec<String> = objects().into_iter().map(|(path, _)| path.replace(GROUP, "")).collect();
     expect![[r#"
+        /mutatingadmissionpolicies/default-queue.soroi.dev
+        /mutatingadmissionpolicybindings/default-queue.soroi.dev
         /mutatingadmissionpolicies/jobs.soroi.dev
         /mutatingadmissionpolicybindings/jobs.soroi.dev
         /mutatingadmissionpolicies/pods.soroi.dev

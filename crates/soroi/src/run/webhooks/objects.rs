@@ -2,7 +2,8 @@
 //!
 //! The rules of what may be blocked while Soroi is down:
 //!
-//! - what Soroi does not manage is never sent (`objectSelector`: Jobs with a queue, pods of a release);
+//! - what Soroi does not manage is never sent (`objectSelector`: Jobs with a queue, pods of a release),
+//!   but for Jobs that may get the default queue of their namespace, and these go on after 2 s at most;
 //! - validation fails open: schemas and policies still hold, and a finished Job can be deleted;
 //! - defaults of Jobs and pods, where no policy gives them, fail closed: a managed Job that started
 //!   by itself would be worse than one that has to be created again.
@@ -15,7 +16,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Value, json};
 use soroi_api::labels::{kueue, soroi};
 
-use crate::run::admission::LABEL;
+use crate::run::admission::{self, LABEL};
 use crate::run::config::Webhooks;
 
 /// Paths of requests.
@@ -32,6 +33,8 @@ pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations";
 pub(crate) const PORT: u16 = 443;
 /// How long an API server waits for an answer.
 const TIMEOUT_SECS: u32 = 5;
+/// The same for objects that are not ours.
+const UNMANAGED_TIMEOUT_SECS: u32 = 2;
 
 pub(crate) fn labels() -> Value {
     json!({ LABEL.0: LABEL.1 })
@@ -90,6 +93,7 @@ pub(crate) fn configurations(
         let pods = rule(("", "v1"), &["pods"], &["CREATE"]);
         mutating.push(having(kueue::QUEUE_NAME, webhook("jobs", "Fail", to(DEFAULT), &[jobs])));
         mutating.push(having(soroi::GANG, webhook("pods", "Fail", to(DEFAULT), &[pods])));
+        mutating.push(default_queue(to(DEFAULT)));
     }
     for webhook in &mut mutating {
         webhook["reinvocationPolicy"] = "IfNeeded".into();
@@ -122,6 +126,17 @@ pub(crate) fn configurations(
         configuration(VALIDATING, "ValidatingWebhookConfiguration", &validating),
         configuration(MUTATING, "MutatingWebhookConfiguration", &mutating),
     ]
+}
+
+/// Jobs that name no queue, in case their namespace has a default one. These are not ours yet, so
+/// they are neither refused nor long held up.
+fn default_queue(client_config: Value) -> Value {
+    let jobs = rule(("batch", "v1"), &["jobs"], &["CREATE"]);
+    let mut webhook = webhook("default-queue", "Ignore", client_config, &[jobs]);
+    webhook["objectSelector"] = selector(kueue::QUEUE_NAME, "DoesNotExist");
+    webhook["timeoutSeconds"] = UNMANAGED_TIMEOUT_SECS.into();
+    webhook["matchConditions"] = json!(admission::manageable());
+    webhook
 }
 
 const VOLCANO: (&str, &str) = (soroi_api::volcano::GROUP, "v1beta1");
@@ -157,6 +172,10 @@ fn webhook(name: &str, failure_policy: &str, client_config: Value, rules: &[Valu
 
 /// Only objects that have, or had, this label.
 fn having(label: &str, mut webhook: Value) -> Value {
-    webhook["objectSelector"] = json!({ "matchExpressions": [{ "key": label, "operator": "Exists" }] });
+    webhook["objectSelector"] = selector(label, "Exists");
     webhook
+}
+
+fn selector(label: &str, operator: &str) -> Value {
+    json!({ "matchExpressions": [{ "key": label, "operator": operator }] })
 }

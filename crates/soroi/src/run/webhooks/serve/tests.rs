@@ -7,8 +7,16 @@ use tower::ServiceExt as _;
 
 use super::*;
 
+fn cluster() -> soroi_embedded::Embedded {
+    soroi_embedded::Embedded::new(Clock::real(), soroi_embedded::Options::default())
+}
+
 async fn post_to(path: &str, body: impl Into<Body>) -> String {
-    let router = router(Clock::real(), Arc::new(Metrics::default()));
+    post_by(cluster().client(), path, body).await
+}
+
+async fn post_by(client: kube::Client, path: &str, body: impl Into<Body>) -> String {
+    let router = router(client, Clock::real(), Arc::new(Metrics::default()));
     let request = Request::post(path).body(body.into()).unwrap();
     let response = router.oneshot(request).await.unwrap();
     let status = response.status();
@@ -65,4 +73,45 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
         408 the body took too long
     "#]]
     .assert_eq(&post_to("/default", never).await);
+}
+
+#[tokio::test]
+async fn whether_a_namespace_has_a_default_queue_is_looked_up() {
+    let cluster = cluster();
+    let path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues";
+    let queue = json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+        "metadata": { "name": "default" }, "spec": { "clusterQueue": "main" },
+    });
+    apply::send(&cluster.client(), "POST", path, "application/json", &queue).await.unwrap();
+    let review = |namespace: &str| {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u", "operation": "CREATE", "namespace": namespace,
+                "kind": { "group": "batch", "version": "v1", "kind": "Job" },
+                "object": { "metadata": { "labels": {} }, "spec": { "suspend": true } },
+            },
+        })
+        .to_string()
+    };
+    let mut told = String::new();
+    for namespace in ["default", "kube-system", "../../nodes", ""] {
+        told += &post_by(cluster.client(), "/default", review(namespace)).await;
+    }
+    expect![[r#"
+        200 {"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9rdWV1ZS54LWs4cy5pb34xcXVldWUtbmFtZSIsInZhbHVlIjoiZGVmYXVsdCJ9XQ==","patchType":"JSONPatch","uid":"u"}}
+        200 {"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"uid":"u"}}
+        200 {"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"uid":"u"}}
+        200 {"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"uid":"u"}}
+    "#]].assert_eq(&told);
+    let broken = kube::Client::new(
+        tower::service_fn(|_: Request<kube::client::Body>| async {
+            Err::<axum::http::Response<Body>, _>(std::io::Error::other("no API server"))
+        }),
+        "default",
+    );
+    expect![[r#"
+        503 the default queue could not be looked up
+    "#]].assert_eq(&post_by(broken, "/default", review("default")).await);
 }
