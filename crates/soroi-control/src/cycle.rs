@@ -389,7 +389,8 @@ impl Cycle {
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());
                 let kind = (word, carry::show::kind_of(&message));
-                self.reasons.want(&gang, kind, Told { word, message, reason }, self.clock.now());
+                let missing = reason.is_of_missing();
+                self.reasons.want(&gang, kind, Told { word, message, reason }, missing, self.clock.now());
                 return;
             }
         }

@@ -50,6 +50,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it says that an object does not exist. Objects of different kinds are heard of in any
+    /// order, so that one may only not be known yet.
+    pub fn is_of_missing(&self) -> bool {
+        use QueueInactive::{CheckNotFound, FlavorNotFound, TopologyNotFound};
+        match self {
+            Self::Queue(QueueProblem::LocalQueueMissing(_) | QueueProblem::ClusterQueueMissing(_))
+            | Self::VolcanoQueue { problem: VolcanoProblem::Missing, .. } => true,
+            Self::Queue(QueueProblem::ClusterQueueInactive(_, why)) => {
+                matches!(why, CheckNotFound(_) | FlavorNotFound(_) | TopologyNotFound(_))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether no search proved that it is impossible.
     pub(crate) fn is_unproven(&self) -> bool {
         self.places().any(|problem| problem.unproven)

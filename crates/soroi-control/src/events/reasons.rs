@@ -1,6 +1,8 @@
 //! Which reasons are written now? Reasons without storms.
 //!
-//! The *kind* of a reason is true at once. Its numbers are refreshed at most every few seconds per
+//! The *kind* of a reason is true at once, but for one that says that an object is missing: watches of
+//! different kinds are in no order, and at a first start our own queues are only being made, so it is
+//! told when it is still true after a moment. Its numbers are refreshed at most every few seconds per
 //! gang, the first gangs of the queues before the others, and only so many per second over all.
 //! Kinds count in that number too, but never wait for it: while many kinds change, numbers rest.
 
@@ -10,6 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use soroi_engine::event::GangId;
 
 use super::bucket::Bucket;
+
+/// How long an object has to be missing before that is told: longer than watches are apart, and
+/// soon enough for a person.
+const MISSING_SETTLES: SignedDuration = SignedDuration::from_millis(500);
 
 /// The reasons that gangs show, and those that they should. `K` is what counts as the kind, `T` the
 /// whole that is shown.
@@ -35,6 +41,8 @@ struct Wanted<K, T> {
     kind: K,
     value: T,
     since: Timestamp,
+    /// It is not told before.
+    from: Timestamp,
 }
 
 impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
@@ -45,8 +53,9 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         Self { refresh, bucket, gangs: BTreeMap::new(), wanting: BTreeSet::new() }
     }
 
-    /// A gang waits for this. What is to be written comes from [`Self::due`].
-    pub fn want(&mut self, gang: &GangId, kind: K, value: T, now: Timestamp) {
+    /// A gang waits for this. What is to be written comes from [`Self::due`]. `missing`: it says that
+    /// an object does not exist.
+    pub fn want(&mut self, gang: &GangId, kind: K, value: T, missing: bool, now: Timestamp) {
         let shown = self.gangs.entry(gang.clone()).or_insert_with(|| Shown {
             kind: None,
             value: None,
@@ -59,7 +68,8 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             return;
         }
         let since = shown.wanted.as_ref().map_or(now, |wanted| wanted.since);
-        shown.wanted = Some(Wanted { kind, value, since });
+        let from = if missing { super::later(since, MISSING_SETTLES) } else { now };
+        shown.wanted = Some(Wanted { kind, value, since, from });
         self.wanting.insert(gang.clone());
     }
 
@@ -78,7 +88,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         let mut kinds = Vec::new();
         let mut numbers = Vec::new();
         for (gang, shown) in self.wanting() {
-            let Some(wanted) = &shown.wanted else { continue };
+            let Some(wanted) = shown.wanted.as_ref().filter(|wanted| wanted.from <= now) else { continue };
             if shown.kind.as_ref() != Some(&wanted.kind) {
                 kinds.push(gang.clone());
             } else if now.duration_since(shown.written_at) >= self.refresh {
@@ -114,10 +124,15 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         Some((gang, wanted.value))
     }
 
-    /// When numbers may be refreshed next; `None`: nothing waits.
+    /// When something may be told next; `None`: nothing waits.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let soonest = self.wanting().map(|(_, shown)| super::later(shown.written_at, self.refresh)).min()?;
-        Some(soonest.max(self.bucket.next()))
+        let each = self.wanting().filter_map(|(_, shown)| {
+            let wanted = shown.wanted.as_ref()?;
+            let numbers = shown.kind.as_ref() == Some(&wanted.kind);
+            let refreshed = || super::later(shown.written_at, self.refresh).max(self.bucket.next());
+            Some(if numbers { refreshed().max(wanted.from) } else { wanted.from })
+        });
+        each.min()
     }
 }
 

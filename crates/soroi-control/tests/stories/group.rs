@@ -213,3 +213,21 @@ fn a_pod_of_volcano_without_a_group_gets_one() {
             .await;
     });
 }
+
+#[test]
+fn a_first_start_does_not_complain_of_queues_that_it_makes_itself() {
+    play(Config::default(), |mut story| async move {
+        story.crash().await;
+        story.apply(CLUSTER).await;
+        story.create(&group("train", 2)).await;
+        for index in 0..2 {
+            story.create(&member("train", index)).await;
+        }
+        story.start();
+        story.wait(3).await;
+        expect![[r#"
+            Normal  Scheduled: pod group is ready
+        "#]]
+        .assert_eq(&story.events("PodGroup", "train").await);
+    });
+}

@@ -19,7 +19,7 @@ fn want(
     n: u32,
     t: i64,
 ) {
-    reasons.want(&gang.into(), kind, (kind, n), at(t));
+    reasons.want(&gang.into(), kind, (kind, n), kind == "missing", at(t));
 }
 
 fn due(reasons: &mut Reasons<&'static str, (&'static str, u32)>, now: Timestamp) -> Told {
@@ -43,6 +43,20 @@ fn a_new_kind_is_told_at_once_and_new_numbers_after_a_while() {
     assert_eq!(told(due(&mut reasons, at(5_000))), ["a quota 3"]);
     want(&mut reasons, "a", "place", 1, 5_001);
     assert_eq!(told(due(&mut reasons, at(5_001))), ["a place 1"]);
+    assert_eq!(reasons.next_due(), None);
+}
+
+#[test]
+fn what_is_missing_is_told_when_it_still_is_after_a_moment() {
+    let mut reasons = reasons(50);
+    want(&mut reasons, "a", "missing", 1, 1_000);
+    want(&mut reasons, "b", "missing", 1, 1_000);
+    assert_eq!(told(due(&mut reasons, at(1_499))), [""; 0]);
+    assert_eq!(reasons.next_due(), Some(at(1_500)));
+    want(&mut reasons, "a", "quota", 1, 1_100);
+    want(&mut reasons, "b", "missing", 2, 1_200);
+    assert_eq!(told(due(&mut reasons, at(1_200))), ["a quota 1"]);
+    assert_eq!(told(due(&mut reasons, at(1_500))), ["b missing 2"]);
     assert_eq!(reasons.next_due(), None);
 }
 

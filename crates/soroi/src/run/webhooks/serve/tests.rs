@@ -113,5 +113,6 @@ async fn whether_a_namespace_has_a_default_queue_is_looked_up() {
     );
     expect![[r#"
         503 the default queue could not be looked up
-    "#]].assert_eq(&post_by(broken, "/default", review("default")).await);
+    "#]]
+    .assert_eq(&post_by(broken, "/default", review("default")).await);
 }
