@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Occupant;
 use crate::decide::RUN;
-use crate::decide::gang::{GangState, Held, Phase, SeatKind, SeatState};
+use crate::decide::gang::{GangState, Held, Phase, Seat, SeatKind, SeatState};
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, Name, Policy, Readiness};
+use crate::event::{GangId, Millis, Name, Policy, Readiness, TopologyRequest};
 use crate::quota::{FlavorResource, Sum};
 use crate::reason::NotYet;
 
@@ -164,7 +164,7 @@ fn told(engine: &Engine, id: &GangId, state: &GangState, found: &mut Vec<String>
     }
 }
 
-/// Invariants 3 and 4: what decisions reserved fits the nodes and the limits. What was too full
+/// Invariants 3, 4 and 9: what decisions reserved fits the nodes, the limits and the topology. What was too full
 /// before may be so afterwards, but not fuller.
 pub(crate) fn check_decisions(
     before: &Engine,
@@ -184,6 +184,9 @@ pub(crate) fn check_decisions(
             Decision::Bind { node, .. } => (BTreeSet::from([node]), None),
             Decision::Settled(_) | Decision::Undo { .. } | Decision::Pending { .. } => continue,
         };
+        if let Decision::Admit(admission) | Decision::Place(admission) = decision {
+            domains(&before, admission, after, &mut found);
+        }
         for node in places {
             let was = before.cluster.free_on(node);
             for (resource, free) in after.cluster.free_on(node) {
@@ -203,6 +206,42 @@ pub(crate) fn check_decisions(
         }
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Members of a pod set with a required level sit in one domain of it. Those that were found where
+/// they are, or whose nodes were labelled otherwise since, may do so in several; whoever is placed
+/// beside members in one domain is placed there.
+fn domains(before: &Engine, admission: &Admission, after: &Engine, found: &mut Vec<String>) {
+    let id = &admission.gang;
+    let Some(GangState { fact: Some(fact), held: Some(held), .. }) = after.gangs.get(id) else { return };
+    for (at, set) in held.sets.iter().enumerate() {
+        let named = fact.pod_sets.iter().find(|named| named.name == set.name);
+        let Some(TopologyRequest::Required(level)) = named.map(|named| &named.topology) else { continue };
+        let levels = set.topology.as_ref().and_then(|name| after.world.topologies.get(name));
+        let levels = levels.map_or(&[][..], |topology| &topology.levels);
+        let Some(depth) = levels.iter().position(|label| label == level) else { continue };
+        let domain = |node: &Name| -> Option<Vec<Name>> {
+            let labels = &after.cluster.node(node)?.labels;
+            levels[..=depth].iter().map(|label| labels.get(label).cloned()).collect()
+        };
+        let one = |held: &Held| {
+            let seats = held.sets.get(at).into_iter().flat_map(|set| &set.seats).filter(|seat| is_kept(seat));
+            let nodes = seats.filter_map(|seat| seat.node.as_ref());
+            let domains: BTreeSet<_> = nodes.map(domain).collect();
+            domains.len() <= 1 && !domains.contains(&None)
+        };
+        let earlier = before.gangs.get(id).and_then(|state| state.held.as_ref());
+        let was_one = earlier.is_none_or(&one);
+        let found_there = earlier.is_none() && held.started();
+        if was_one && !found_there && !one(held) {
+            found.push(format!("{id}: {} is required in one {level}, and is not: {admission:?}", set.name));
+        }
+    }
+}
+
+/// Somebody sits there, or will.
+fn is_kept(seat: &Seat) -> bool {
+    !matches!(seat.state, SeatState::Done(_) | SeatState::Vacating(_))
 }
 
 fn nodes_of(admission: &Admission) -> BTreeSet<&Name> {
