@@ -36,8 +36,12 @@ use crate::world::root::Root;
 use crate::{Error, project};
 
 mod answers;
+mod missing;
+mod orphans;
 mod wishes;
 
+use missing::Missing;
+use orphans::Orphans;
 use wishes::lane;
 
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
@@ -80,8 +84,8 @@ pub(crate) struct Cycle {
     voice: Voice,
     units: BTreeMap<Root, Unit>,
     gangs: BTreeMap<GangId, Root>,
-    /// Plans whose gang is gone.
-    orphans: BTreeSet<GangId>,
+    orphans: Orphans,
+    missing: Missing,
     /// Roots for which the next writes have to be found.
     todo: BTreeSet<Root>,
     /// The engine was told that a step stands, and has not been asked since.
@@ -118,7 +122,8 @@ impl Cycle {
             voice: Voice::new(client.clone(), &config.instance),
             units: BTreeMap::new(),
             gangs: BTreeMap::new(),
-            orphans: BTreeSet::new(),
+            orphans: Orphans::default(),
+            missing: Missing::default(),
             todo: BTreeSet::new(),
             confirmed: false,
             half_bound: None,
@@ -155,9 +160,12 @@ impl Cycle {
     /// to bindings of pods that exist, an undo to another gang's turn.
     fn act(&mut self, stops: bool) {
         let now = self.clock.now_millis();
-        for gang in &self.orphans {
+        for gang in self.orphans.changed() {
             // A plan is all that is left of it: it holds what its pods still do, and nothing else.
             self.engine.apply(Event::GangGone(gang.clone()), now);
+        }
+        for root in self.missing.take_due(self.clock.now()) {
+            self.miss(root);
         }
         for _ in 0..ROUNDS_MAX {
             if !stops && !self.waits_for_half_bound() {
@@ -202,6 +210,7 @@ impl Cycle {
     async fn next(&mut self) -> Happened {
         let due = [
             self.watches.are_listed().then(|| self.engine.next_wakeup()).flatten(),
+            self.missing.next_due().filter(|_| self.watches.are_listed()).map(|due| due.as_millisecond()),
             self.lanes.next_due(),
             self.voice.next_due(),
             self.reasons.next_due().map(|when| when.as_millisecond()),
@@ -264,12 +273,13 @@ impl Cycle {
                 Root::Plan(gang) => match self.gangs.get(&gang).cloned() {
                     Some(root) => self.compose_root(root, now),
                     None => {
-                        self.orphans.insert(gang);
+                        self.orphans.change(gang);
                     }
                 },
                 root => self.compose_root(root, now),
             }
         }
+        self.orphans.owners_moved(&self.world.take_moved());
         self.todo.extend(self.world.take_looked());
         for target in self.world.take_stale() {
             self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
@@ -287,11 +297,11 @@ impl Cycle {
             self.engine.apply(Event::GangGone(gone.clone()), now);
             self.reasons.forget(&gone);
             self.queues.larger(&gone, None);
-            self.orphans.insert(gone);
+            self.orphans.change(gone);
         }
         if let Some(composed) = composed {
             let id = composed.gang.id.clone();
-            self.orphans.remove(&id);
+            self.orphans.forget(&id);
             self.gangs.insert(id, root.clone());
             match self.units.get_mut(&root) {
                 Some(unit) => {
@@ -306,6 +316,10 @@ impl Cycle {
                 }
             }
             self.adopt(&root);
+        }
+        match self.world.waits_for_its_group(&root) {
+            true => self.missing.wait(&root, self.clock.now()),
+            false => self.missing.end(&root),
         }
         self.todo.insert(root);
     }
@@ -417,7 +431,7 @@ impl Cycle {
     /// Finds the next writes of everything that changed, until nothing follows any more.
     fn carry(&mut self) {
         let now = self.clock.now();
-        for gang in std::mem::take(&mut self.orphans) {
+        for gang in self.orphans.take_changed() {
             self.carry_orphan(gang);
         }
         while let Some(root) = self.todo.pop_first() {
@@ -429,15 +443,25 @@ impl Cycle {
         self.lanes.set(&"queues".into(), writes);
     }
 
-    /// A plan without a gang stays on the list until it is gone.
+    /// Pods wait for a group that does not exist: that is said from now on.
+    fn miss(&mut self, root: Root) {
+        let now = self.clock.now();
+        if let Some(occurrence) = spoken::misses_its_group(&self.world, &root) {
+            self.voice.say(occurrence, now);
+        }
+        self.todo.insert(root);
+    }
+
+    /// A plan without a gang is waited for until it is gone.
     fn carry_orphan(&mut self, gang: GangId) {
-        let Some(plan) = self.world.plans.iter().find(|known| known.meta.name == gang) else {
+        let Some(plan) = self.world.plan_of(&gang) else {
+            self.orphans.forget(&gang);
             self.lanes.set(&lane(&Root::Plan(gang)), Vec::new());
             return;
         };
         let writes = carry::orphan::next(&self.world, plan);
-        self.lanes.set(&lane(&Root::Plan(gang.clone())), writes);
-        self.orphans.insert(gang);
+        self.orphans.wait(&gang, &plan.facts.plan.owners);
+        self.lanes.set(&lane(&Root::Plan(gang)), writes);
     }
 
     fn carry_root(&mut self, root: &Root, now: Timestamp) {

@@ -13,6 +13,7 @@ use crate::kind::{Kind, Target};
 use crate::lanes::Done;
 use crate::world::World;
 use crate::world::gang::Composed;
+use crate::world::root::Root;
 use crate::world::store::Meta;
 
 /// A gang waits, and the reason is another one than before.
@@ -29,6 +30,16 @@ pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &T
         Some(words::group_unschedulable(group_about(&known.meta), &text?))
     });
     said.chain(group).collect()
+}
+
+/// Pods wait for a PodGroup that does not exist: the first of them by name says so for all.
+pub(crate) fn misses_its_group(world: &World, root: &Root) -> Option<Occurrence> {
+    let Root::Group(namespace, name) = root else { return None };
+    let group = (namespace.clone(), name.clone());
+    let waiting = world.waiting_for_group(&group);
+    let pod = &waiting.min_by_key(|pod| &pod.pod.name)?.pod;
+    let about = words::pod(&pod.namespace, &pod.name, &pod.uid);
+    Some(words::failed_scheduling(about, &carry::show::group_not_found(name)))
 }
 
 /// A step of a gang stands.

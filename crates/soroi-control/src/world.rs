@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) local_queues: Store<LocalQueueState>,
     pub(crate) volcano_queues: Store<VolcanoState>,
     pub(crate) plans: Store<PlanFacts>,
+    /// The namespace of each plan.
+    plan_in: BTreeMap<GangId, Name>,
     pub(crate) groups: Store<GroupState>,
     pub(crate) jobs: Store<intake::JobFacts>,
     pub(crate) workloads: Store<WorkloadState>,
@@ -56,6 +58,8 @@ pub(crate) struct World {
     events: Vec<Event>,
     dirty: BTreeSet<Root>,
     looked: BTreeSet<Root>,
+    /// Owners of pods that changed.
+    moved: BTreeSet<Name>,
     stale: BTreeSet<Target>,
     touched_queues: BTreeSet<Target>,
     /// Pods of a release are known to get our scheduler.
@@ -75,6 +79,7 @@ impl World {
             local_queues: Store::default(),
             volcano_queues: Store::default(),
             plans: Store::default(),
+            plan_in: BTreeMap::new(),
             groups: Store::default(),
             jobs: Store::default(),
             workloads: Store::default(),
@@ -86,6 +91,7 @@ impl World {
             events: Vec::new(),
             dirty: BTreeSet::new(),
             looked: BTreeSet::new(),
+            moved: BTreeSet::new(),
             stale: BTreeSet::new(),
             touched_queues: BTreeSet::new(),
             admission_works: true,
@@ -169,6 +175,11 @@ impl World {
         std::mem::take(&mut self.looked)
     }
 
+    /// Owners of pods that changed since the last call.
+    pub(crate) fn take_moved(&mut self) -> BTreeSet<Name> {
+        std::mem::take(&mut self.moved)
+    }
+
     /// Objects that have to be read again, because what they are understood by has changed.
     pub(crate) fn take_stale(&mut self) -> BTreeSet<Target> {
         std::mem::take(&mut self.stale)
@@ -200,6 +211,11 @@ impl World {
     /// The plan of a gang. Plans are named after gangs.
     pub(crate) fn plan(&self, namespace: &Name, gang: &GangId) -> Option<&Known<PlanFacts>> {
         self.plans.get(&(namespace.clone(), gang.clone()))
+    }
+
+    /// The plan of a gang that may be gone, wherever it is.
+    pub(crate) fn plan_of(&self, gang: &GangId) -> Option<&Known<PlanFacts>> {
+        self.plan(self.plan_in.get(gang)?, gang)
     }
 
     /// Asks about classes and defaults.

@@ -3,7 +3,7 @@
 //! What is to be told, and how often its numbers may change, is decided before; here it is only
 //! kept shown.
 
-use soroi_engine::event::{Name, PodPhase};
+use soroi_engine::event::Name;
 use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
 
 use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit, ready};
@@ -16,7 +16,7 @@ use crate::lanes::Write;
 use crate::parsed::GroupState;
 use crate::project;
 use crate::project::group::{Member, Verdict};
-use crate::world::store::Known;
+use crate::world::store::{Known, Place};
 
 /// Keeps the reason of a gang shown wherever its users look.
 pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: &mut Next) {
@@ -65,18 +65,30 @@ fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
         Some((_, problem)) => project::group::nodes_error(problem),
         None => told.message.clone(),
     };
-    let waiting = members(scene, gang).filter(|pod| {
-        pod.pod.bindable
-            && pod.pod.node.is_none()
-            && !pod.pod.terminating
-            && pod.pod.phase == PodPhase::Pending
-    });
+    unschedulable(scene, members(scene, gang).filter(|pod| pod.waits_to_be_bound()), &message)
+}
+
+/// Pods that name a PodGroup which does not exist say so.
+pub(crate) fn group_missing(scene: Scene<'_>, group: &Place) -> Vec<Write> {
+    unschedulable(scene, scene.world.waiting_for_group(group), &group_not_found(&group.1))
+}
+
+/// In the words of the API server, as far as a user needs them.
+pub(crate) fn group_not_found(name: &str) -> String {
+    format!("PodGroup \"{name}\" not found")
+}
+
+fn unschedulable<'a>(
+    scene: Scene<'_>,
+    waiting: impl Iterator<Item = &'a PodFacts>,
+    message: &str,
+) -> Vec<Write> {
     let untold = waiting.filter(|pod| {
         let shown = pod.scheduled.as_ref().filter(|shown| shown.is_false && &*shown.reason == UNSCHEDULABLE);
-        shown.is_none_or(|shown| kind_of(&shown.message) != kind_of(&message))
+        shown.is_none_or(|shown| kind_of(&shown.message) != kind_of(message))
     });
     let patches = untold.filter_map(|pod| {
-        let patch = project::pod::unschedulable(pod, UNSCHEDULABLE, &message, scene.now)?;
+        let patch = project::pod::unschedulable(pod, UNSCHEDULABLE, message, scene.now)?;
         Some(Write { target: bind::pod_target(&pod.pod), call: Call::JsonStatus(patch) })
     });
     patches.take(PODS_AT_ONCE).collect()

@@ -9,6 +9,7 @@ use crate::call::{Answer, Call};
 use crate::course::{Stage, needs_plan};
 use crate::kind::Kind;
 use crate::lanes::Done;
+use crate::world::root::Root;
 use crate::{parsed, spoken};
 
 impl Cycle {
@@ -46,8 +47,10 @@ impl Cycle {
             }
         }
         // Whoever asked looks again, also when nothing is seen to have changed.
-        if let Some(root) = self.lane_root(&done.lane) {
-            self.todo.insert(root);
+        match self.lane_root(&done.lane) {
+            Some(Root::Plan(gang)) => self.orphans.change(gang),
+            Some(root) => _ = self.todo.insert(root),
+            None => {}
         }
     }
 

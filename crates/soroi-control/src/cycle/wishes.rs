@@ -48,7 +48,11 @@ impl Cycle {
     }
 
     fn group_writes(&self, root: &Root, place: &Place, now: Timestamp) -> Vec<Write> {
-        let Some(known) = self.world.groups.get(place) else { return Vec::new() };
+        let Some(known) = self.world.groups.get(place) else {
+            let told = self.missing.is_told(root, now);
+            let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+            return if told { carry::show::group_missing(scene, place) } else { Vec::new() };
+        };
         let group = &known.facts.facts;
         let course = self.units.get(root).map(|unit| &unit.course);
         let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
@@ -82,6 +86,7 @@ impl Cycle {
             "workload" => place().map(|(namespace, name)| Root::Workload(namespace, name)),
             "group" => place().map(|(namespace, name)| Root::Group(namespace, name)),
             "pod" => Some(Root::Pod(rest.into())),
+            "plan" => Some(Root::Plan(rest.into())),
             _ => None,
         }
     }

@@ -74,6 +74,12 @@ pub struct ScheduledCondition {
 }
 
 impl PodFacts {
+    /// It is ours to bind, may be bound now, and is not.
+    pub fn waits_to_be_bound(&self) -> bool {
+        let pod = &self.pod;
+        pod.bindable && pod.node.is_none() && !pod.terminating && pod.phase == PodPhase::Pending
+    }
+
     /// The engine's fact of a pod that no gang claims: it is its own owner.
     #[must_use]
     pub fn alone(&self) -> event::Pod {

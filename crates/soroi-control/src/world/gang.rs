@@ -341,6 +341,20 @@ impl World {
         self.members(&key).any(|known| known.facts.pod.node.is_some())
     }
 
+    /// The pods that wait for us to bind them and name this group.
+    pub(crate) fn waiting_for_group<'a>(&'a self, place: &Place) -> impl Iterator<Item = &'a PodFacts> {
+        let key = intake::group_key(&place.0, &place.1);
+        let members = self.members.get(&key).into_iter().flatten().filter_map(|uid| self.pods.by_uid(uid));
+        members.map(|known| &known.facts).filter(|pod| pod.waits_to_be_bound())
+    }
+
+    /// Whether there are such pods, and no such group.
+    pub(crate) fn waits_for_its_group(&self, root: &Root) -> bool {
+        let Root::Group(namespace, name) = root else { return false };
+        let place = (namespace.clone(), name.clone());
+        self.groups.get(&place).is_none() && self.waiting_for_group(&place).next().is_some()
+    }
+
     fn group_gang(&self, group: &GroupFacts, done: &[Counted]) -> event::Gang {
         // Members that succeeded have done their part.
         let mut left = group.minima().beside(done.iter().copied());

@@ -157,7 +157,9 @@ impl World {
 
     pub(super) fn set_plan(&mut self, meta: Meta, plan: PlanFacts, source: Source) {
         let (gang, fact) = (meta.name.clone(), plan.plan.clone());
+        let namespace = meta.namespace.clone();
         if self.plans.set(meta, plan, source) != Took::Nothing {
+            self.plan_in.insert(gang.clone(), namespace);
             self.events.push(Event::Plan(fact));
             self.dirty.insert(Root::Plan(gang));
         }
@@ -295,6 +297,7 @@ impl World {
             Took::Replaced(before) => self.pod_gone(&before.facts),
         }
         for owner in owners(&now) {
+            self.moved.insert(owner.clone());
             self.members.entry(owner).or_default().insert(now.pod.uid.clone());
         }
         if counts_alike {
@@ -341,6 +344,7 @@ impl World {
     pub(super) fn forget_member(&mut self, pod: &PodFacts) {
         for owner in owners(pod) {
             remove_from(&mut self.members, &owner, &pod.pod.uid);
+            self.moved.insert(owner);
         }
         let (_, root) = self.whose(pod);
         self.dirty.extend(root);
