@@ -27,6 +27,7 @@ use serde_json::Value;
 use field::Findings;
 pub use field::{Cause, CauseKind, Denial};
 pub use job::MANAGED_KINDS;
+pub use pod::GROUP_KEYS;
 
 /// The LocalQueue of jobs that name none, in namespaces that have it (Kueue, LocalQueueDefaulting).
 pub const DEFAULT_QUEUE: &str = "default";
@@ -172,6 +173,7 @@ fn state(review: &Review<'_>, object: &Value) -> Findings {
 fn change(review: &Review<'_>, new: &Value, old: &Value, findings: &mut Findings) {
     match (review.group, review.kind) {
         ("batch", "Job") => job::change(new, old, findings),
+        ("", "Pod") => pod::change(new, old, findings),
         (soroi_api::kueue::GROUP, "Workload") => kueue::workload_change(new, old, findings),
         (soroi_api::plan::GROUP, "GangPlan") => plan::change(new, old, findings),
         _ => {}

@@ -339,6 +339,9 @@ fn webhooks_ask_for_nothing_that_is_not_managed() {
         Validating jobs.soroi.dev Ignore only kueue.x-k8s.io/queue-name
           [jobs] [CREATE,UPDATE]
           {"service":{"name":"soroi","namespace":"soroi-system","path":"/validate","port":443}}
+        Validating pods.soroi.dev Ignore only null
+          [pods] [UPDATE]
+          {"service":{"name":"soroi","namespace":"soroi-system","path":"/validate","port":443}}
         Mutating queues.soroi.dev Ignore only null
           [queues] [CREATE]
           {"service":{"name":"soroi","namespace":"soroi-system","path":"/default","port":443}}

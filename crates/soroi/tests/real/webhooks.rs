@@ -111,10 +111,19 @@ fn fields_are_judged_and_old_clients_are_served() {
     told += &refused(&plane, &["create", "-f", "-"], Some(&bad.to_string()));
     told += "\n";
     told += &refused(&plane, &["delete", "queues.scheduling.volcano.sh", "default"], None);
+    told += "\n";
+    let mut member = pod("member");
+    member["metadata"]["annotations"] = json!({ "scheduling.k8s.io/group-name": "nobody" });
+    plane.create(&member);
+    let move_it = ["annotate", "pod", "member", "scheduling.k8s.io/group-name=other", "--overwrite"];
+    told += &refused(&plane, &move_it, None);
+    plane.kubectl(&["annotate", "pod", "member", "note=harmless"]);
+    plane.kubectl(&["delete", "pod", "member", "--now"]);
     expect![[r#"
         The request is invalid: metadata.labels[kueue.x-k8s.io/queue-name]: Forbidden: is immutable while the job is not suspended
         The request is invalid: metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid value: "9": must be a number from 1 to 1, less than the parallelism
-        Error from server (Forbidden): admission webhook "kinds.soroi.dev" denied the request: queues.scheduling.volcano.sh "default" is forbidden: this queue cannot be deleted"#]].assert_eq(&told);
+        Error from server (Forbidden): admission webhook "kinds.soroi.dev" denied the request: queues.scheduling.volcano.sh "default" is forbidden: this queue cannot be deleted
+        The request is invalid: metadata.annotations[scheduling.k8s.io/group-name]: Forbidden: is immutable"#]].assert_eq(&told);
 
     // Certificates are renewed while it runs; each time the API server is told first.
     plane.wait(40, "the certificate is renewed", || {

@@ -117,15 +117,34 @@ pub(crate) fn configurations(
     let mut validating = vec![
         webhook("kinds", "Ignore", to(VALIDATE), &kinds),
         having(kueue::QUEUE_NAME, webhook("jobs", "Ignore", to(VALIDATE), &[jobs])),
+        webhook("pods", "Ignore", to(VALIDATE), &[rule(("", "v1"), &["pods"], &["UPDATE"])]),
     ];
     let not_ours = json!([{ "name": "not-by-soroi", "expression": format!("request.userInfo.username != '{account}'") }]);
     for webhook in &mut validating {
         webhook["matchConditions"] = not_ours.clone();
     }
+    if let Some(conditions) = validating.last_mut().and_then(|pods| pods["matchConditions"].as_array_mut()) {
+        conditions.push(moves());
+    }
     vec![
         configuration(VALIDATING, "ValidatingWebhookConfiguration", &validating),
         configuration(MUTATING, "MutatingWebhookConfiguration", &mutating),
     ]
+}
+
+/// A pod's queue or group changes. Pods are changed all the time, and most are not ours: no other
+/// change is sent.
+fn moves() -> Value {
+    let changes = |map: &str, key: &str| {
+        let value = |object: &str| {
+            let map = format!("{object}.metadata.{map}");
+            format!("(has({map}) && '{key}' in {map} ? {map}['{key}'] : '')")
+        };
+        format!("{} != {}", value("object"), value("oldObject"))
+    };
+    let groups = soroi_webhook::GROUP_KEYS.map(|key| changes("annotations", key)).join(" || ");
+    let queue = changes("labels", kueue::QUEUE_NAME);
+    json!({ "name": "moves", "expression": format!("{queue} || {groups}") })
 }
 
 /// Jobs that name no queue, in case their namespace has a default one. These are not ours yet, so
