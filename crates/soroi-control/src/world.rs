@@ -20,6 +20,7 @@ use crate::parsed::{
     Context, FlavorState, GroupState, LocalQueueState, Parsed, QueueState, VolcanoState, WorkloadState,
 };
 
+pub(crate) mod done;
 pub(crate) mod gang;
 mod gone;
 pub(crate) mod root;
@@ -55,6 +56,8 @@ pub(crate) struct World {
     standing: BTreeMap<Place, Name>,
     /// Workloads by the uid of their owner.
     owned: BTreeMap<Name, BTreeSet<Name>>,
+    /// By uid of a group with a plan: members that ended well and whose pods are gone.
+    done_and_gone: BTreeMap<Name, done::Gone>,
     events: Vec<Event>,
     dirty: BTreeSet<Root>,
     looked: BTreeSet<Root>,
@@ -88,6 +91,7 @@ impl World {
             feeders: BTreeMap::new(),
             standing: BTreeMap::new(),
             owned: BTreeMap::new(),
+            done_and_gone: BTreeMap::new(),
             events: Vec::new(),
             dirty: BTreeSet::new(),
             looked: BTreeSet::new(),

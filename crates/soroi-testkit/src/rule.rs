@@ -4,7 +4,7 @@
 //! under way, [`leftovers`] when everything was deleted. The numbers are those of the project's
 //! list of invariants. Knows the world; never the product's memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -125,10 +125,14 @@ fn negative_usage(world: &World) -> Vec<String> {
 
 /// Remembers since when each gang has been between nothing and its minimum.
 fn gangs_between(world: &mut World, now: Timestamp) {
+    world.done = done(world);
     let views: Vec<(GangRef, usize, Option<String>, bool)> = world
         .gangs()
         .iter()
-        .map(|view| (view.gang.clone(), members(view), lack(view), view.minimum() == 0 || over(view)))
+        .map(|view| {
+            let over = view.minimum() == 0 || over(view);
+            (view.gang.clone(), members(world, view), lack(world, view), over)
+        })
         .collect();
     for (gang, members, lack, over) in views {
         if members > 0 && lack.is_none() {
@@ -142,15 +146,31 @@ fn gangs_between(world: &mut World, now: Timestamp) {
     }
 }
 
+/// Who of each group has done his part: what is done stays done while the others run.
+fn done(world: &World) -> BTreeMap<GangRef, BTreeSet<String>> {
+    let by_pods = |view: &GangView<'_>| view.group.is_some() && view.jobs.is_empty();
+    let groups = world.gangs().into_iter().filter(by_pods);
+    let each = groups.map(|view| {
+        let there = view.pods.iter().filter(|pod| pod["status"]["phase"] == "Succeeded");
+        let mut done: BTreeSet<String> =
+            there.filter_map(|pod| pod["metadata"]["uid"].as_str()).map(str::to_owned).collect();
+        if !view.bound().is_empty() {
+            done.extend(world.done.get(&view.gang).into_iter().flatten().cloned());
+        }
+        (view.gang, done)
+    });
+    each.collect()
+}
+
 /// Bound members; where pods count on their own (a group without Jobs) also those that succeeded.
-fn members(view: &GangView<'_>) -> usize {
+fn members(world: &World, view: &GangView<'_>) -> usize {
     let done = if view.jobs.is_empty() { view.succeeded() } else { 0 };
-    view.bound().len() + done
+    view.bound().len() + done.max(world.done.get(&view.gang).map_or(0, BTreeSet::len))
 }
 
 /// What a gang lacks of what makes it whole: members in all, or of a role.
-fn lack(view: &GangView<'_>) -> Option<String> {
-    let (have, need) = (members(view), view.minimum());
+fn lack(world: &World, view: &GangView<'_>) -> Option<String> {
+    let (have, need) = (members(world, view), view.minimum());
     if have < need {
         return Some(format!("{have} of {need} members"));
     }
@@ -179,7 +199,7 @@ pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
             let allowed = SignedDuration::try_from(usual.saturating_add(limits.patience)).ok()?;
             (now.duration_since(*since) > allowed).then(|| {
                 let view = world.gang(gang);
-                format!("gang {} rests at {}", gang.name, lack(&view).unwrap_or_default())
+                format!("gang {} rests at {}", gang.name, lack(world, &view).unwrap_or_default())
             })
         })
         .collect();
@@ -243,7 +263,7 @@ fn usage(flavors: &Value) -> Vec<(String, String, i64)> {
 pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
     let mut broken = Vec::new();
     for view in world.gangs() {
-        broken.extend(gang_at_rest(&view, limits));
+        broken.extend(gang_at_rest(world, &view, limits));
     }
     broken.extend(books(world));
     broken.extend(going(world));
@@ -252,14 +272,16 @@ pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
 }
 
 /// Invariants 1, 2 and 7 for one gang.
-fn gang_at_rest(view: &GangView<'_>, limits: &Limits) -> Vec<String> {
+fn gang_at_rest(world: &World, view: &GangView<'_>, limits: &Limits) -> Vec<String> {
     let name = &view.gang.name;
-    let lack = lack(view);
+    let lack = lack(world, view);
     let mut broken = Vec::new();
     if over(view) {
         return broken;
     }
-    if let Some(lack) = lack.as_ref().filter(|_| limits.placement.all_or_nothing() && members(view) > 0) {
+    if let Some(lack) =
+        lack.as_ref().filter(|_| limits.placement.all_or_nothing() && members(world, view) > 0)
+    {
         broken.push(format!("gang {name} rests at {lack}"));
     }
     let holds_quota = matches!(view.state(), State::Admitted | State::Reserved);
@@ -309,12 +331,23 @@ fn books(world: &World) -> Vec<String> {
     broken
 }
 
+/// What a Workload holds: what it was given, less the share of pods that will not run again.
 fn add_assignments(sums: &mut BTreeMap<(String, String), i64>, workload: &Value) {
+    let status = &workload["status"];
+    let ended = |name: &Value| {
+        let entries = status["reclaimablePods"].as_array().into_iter().flatten();
+        entries
+            .filter(|entry| entry["name"] == *name)
+            .filter_map(|entry| entry["count"].as_i64())
+            .sum::<i64>()
+    };
     for assignment in workload["status"]["admission"]["podSetAssignments"].as_array().into_iter().flatten() {
         let usage = amounts(&assignment["resourceUsage"]);
         for (resource, flavor) in assignment["flavors"].as_object().into_iter().flatten() {
             let flavor = flavor.as_str().unwrap_or_default().to_owned();
+            let count = assignment["count"].as_i64().filter(|count| *count > 0).unwrap_or(1);
             let amount = usage.get(resource).copied().unwrap_or(0);
+            let amount = amount / count * (count - ended(&assignment["name"])).max(0);
             *sums.entry((flavor, resource.clone())).or_insert(0) += amount;
         }
     }

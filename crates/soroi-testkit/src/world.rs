@@ -40,6 +40,9 @@ pub struct World {
     pub(crate) between: BTreeMap<GangRef, Timestamp>,
     /// Gangs that were whole at some time.
     pub(crate) were_whole: BTreeSet<GangRef>,
+    /// By group without Jobs: uids of members that ended well since it last held no node. Their pods
+    /// may be gone.
+    pub(crate) done: BTreeMap<GangRef, BTreeSet<String>>,
     /// What must never be true.
     pub(crate) forbidden: Vec<Condition>,
     /// What was broken, in order of appearance.

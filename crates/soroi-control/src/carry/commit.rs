@@ -105,7 +105,7 @@ fn reserve(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, admission: &A
         project::status::pods_ready(&mut status, ready, moment);
     }
     if let Some(ended) = ended {
-        status.reclaimable_pods = vec![ended];
+        status.reclaimable_pods = ended;
     }
     batch::status(&seen.workload.meta, &state.status, &status)
 }
@@ -129,14 +129,17 @@ fn pending_check(name: &Name, now: Timestamp) -> AdmissionCheckState {
     }
 }
 
-/// Pods of a Job that will not run again: their quota is free, and the Workload has to say so. The
-/// number only rises (Kueue, ReclaimablePods).
-fn ended(seen: &PartSeen<'_>) -> Option<ReclaimablePod> {
-    let set = seen.workload.facts.facts.pod_sets.first()?;
-    let ended = set.count.saturating_sub(seen.job?.pods_left());
-    let said = seen.workload.facts.status.reclaimable_pods.first().map_or(0, |there| there.count);
-    let count = i32::try_from(ended).unwrap_or(i32::MAX);
-    (count > said).then(|| ReclaimablePod { name: set.name.to_string(), count })
+/// Pods that will not run again: their quota is free, and the Workload has to say so, if it does not
+/// yet. The numbers only rise (Kueue, ReclaimablePods).
+fn ended(seen: &PartSeen<'_>) -> Option<Vec<ReclaimablePod>> {
+    let said = &seen.workload.facts.status.reclaimable_pods;
+    let each = seen.part.pod_sets.iter().zip(&seen.part.ended).map(|((name, _), ended)| {
+        let said = said.iter().find(|there| *there.name == **name).map_or(0, |there| there.count);
+        let count = i32::try_from(*ended).unwrap_or(i32::MAX).max(said);
+        ReclaimablePod { name: name.to_string(), count }
+    });
+    let all: Vec<ReclaimablePod> = each.filter(|ended| ended.count > 0).collect();
+    (all != *said && !all.is_empty()).then_some(all)
 }
 
 /// The word with which an evicted Workload is in its queue again, if it does not say so yet.

@@ -45,7 +45,7 @@ pub(super) fn is_shown(workload: &WorkloadState, ready: bool) -> bool {
 }
 
 /// As many members of a group as were admitted, and no fewer than its minimum, are ready or have
-/// ended well, and none that runs is not.
+/// ended well (and may be gone since), and none that runs is not.
 fn are_members_ready(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> bool {
     let Some(group) = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid)) else {
         return false;
@@ -56,6 +56,7 @@ fn are_members_ready(scene: Scene<'_>, gang: &Composed, admission: &Admission) -
     let well = bound().filter(|pod| pod.pod.phase == PodPhase::Succeeded || (pod.pod.is_live() && pod.ready));
     let admitted = admission.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
     let least = admitted.max(group.facts.facts.min_member);
-    u32::try_from(well.count()).is_ok_and(|well| well >= least)
-        && bound().all(|pod| !pod.pod.is_live() || pod.ready)
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let gone = scene.world.done_and_gone(&group.facts.facts).all();
+    number(well.count()).saturating_add(gone) >= least && bound().all(|pod| !pod.pod.is_live() || pod.ready)
 }

@@ -116,14 +116,18 @@ pub(crate) fn group(
     let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
     let placed = |pod: &PodFacts| course.is_some_and(|course| course.binds.contains_key(&pod.pod.uid));
     let pods = scene.world.group_members(group, &feeders);
-    let members: Vec<Member> = pods.iter().map(|pod| Member::of(pod, placed(pod))).collect();
     let stage = course.map_or(&Stage::Waiting, |course| &course.stage);
+    let gone = scene.world.done_and_gone(group);
+    let mut members: Vec<Member> = pods.iter().map(|pod| Member::of(pod, placed(pod))).collect();
     let least = group.min_member;
     let scheduled = || pods.iter().zip(&members).filter(|(_, member)| member.is_scheduled());
     // Pods beyond the minimum may wait for room; the group is ready all the same (Volcano's gang
     // plugin judges only groups that are not).
-    let counted = scheduled().map(|(pod, _)| (pod.pod.role.as_ref(), 1));
+    let counted = scheduled().map(|(pod, _)| (pod.pod.role.as_ref(), 1)).chain(gone.by_role());
     let ready = scheduled().next().is_some() && group.minima().are_met(counted);
+    for (role, count) in gone.by_role() {
+        members.extend((0..count).map(|_| Member::gone(role.cloned())));
+    }
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),

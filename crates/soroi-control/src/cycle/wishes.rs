@@ -73,8 +73,9 @@ impl Cycle {
             return writes;
         }
         let members = self.world.group_members(group, &feeders);
+        let gone = self.world.done_and_gone(group);
         let held = course.is_some_and(|course| course.stage != Stage::Waiting);
-        writes.extend(jobs::podgroup::wants(group, &members, workload, held, now));
+        writes.extend(jobs::podgroup::wants(group, &members, &gone, workload, held, now));
         writes
     }
 

@@ -7,7 +7,7 @@ use soroi_api::labels::kueue as kueue_keys;
 use soroi_api::names;
 use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
 use soroi_engine::Minima;
-use soroi_engine::event::{Millis, Name, Shape};
+use soroi_engine::event::{Millis, Name, PodPhase, PodSet, Shape, TopologyRequest};
 
 use super::pod::PodFacts;
 use super::workload::Owner;
@@ -39,6 +39,8 @@ pub struct GroupFacts {
     pub priority_class: Option<Name>,
     /// Where its status says it stands.
     pub phase: Option<PodGroupPhase>,
+    /// How many of its members ended well, as its status says.
+    pub succeeded: u32,
     /// When it was created.
     pub created_at: Millis,
     /// It has a deletion timestamp.
@@ -74,6 +76,7 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
     let needed = roles.values().fold(0_u32, |sum, least| sum.saturating_add(*least));
     let negative = min_member.is_err().then(|| Invalid::new("spec.minMember", "must not be negative"));
     let min_member = min_member.unwrap_or(0);
+    let succeeded = group.status.as_ref().and_then(|status| status.succeeded);
     Ok(GroupFacts {
         key: group_key(&namespace, &name),
         uid,
@@ -86,6 +89,7 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
         queue: some_name(meta.labels.as_ref().and_then(|labels| labels.get(kueue_keys::QUEUE_NAME))),
         priority_class: some_name(spec.priority_class_name.as_ref()),
         phase: group.status.as_ref().and_then(|status| status.phase),
+        succeeded: u32::try_from(succeeded.unwrap_or(0)).unwrap_or(0),
         created_at: millis(meta.creation_timestamp.as_ref()),
         terminating: meta.deletion_timestamp.is_some(),
         invalid: negative.or_else(|| unsupported(spec)),
@@ -116,6 +120,8 @@ pub struct GroupPodSet {
     pub role: Option<Name>,
     /// What each needs.
     pub shape: Arc<Shape>,
+    /// Where they must be relative to each other, as [`Self::example`] says.
+    pub topology: TopologyRequest,
     /// How many there are.
     pub count: u32,
     /// The uid of the first of them: stands for all where a template is needed.
@@ -127,18 +133,18 @@ pub struct GroupPodSet {
 ///
 /// The order is that of role, then shape, so that it does not depend on the order of the pods.
 pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<GroupPodSet> {
-    use soroi_engine::event::PodPhase;
     type Kind = (Option<Name>, Arc<Shape>);
-    let mut sets: BTreeMap<Kind, (u32, &Name)> = BTreeMap::new();
+    let mut sets: BTreeMap<Kind, (u32, &PodFacts)> = BTreeMap::new();
     for member in members {
         let pod = &member.pod;
         if pod.phase == PodPhase::Failed || (pod.terminating && pod.phase != PodPhase::Succeeded) {
             continue;
         }
-        let key = (pod.role.clone(), pod.shape.clone());
-        let (count, example) = sets.entry(key).or_insert((0, &pod.uid));
+        let (count, example) = sets.entry((pod.role.clone(), pod.shape.clone())).or_insert((0, member));
         *count = count.saturating_add(1);
-        *example = (*example).min(&pod.uid);
+        if pod.uid < example.pod.uid {
+            *example = member;
+        }
     }
     let mut used: BTreeSet<Name> = BTreeSet::new();
     let each = sets.into_iter().map(|((role, shape), (count, example))| {
@@ -146,9 +152,59 @@ pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<Grou
         let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
         let mut names = std::iter::once(base.clone()).chain(numbered);
         let name = names.find(|name| used.insert(name.clone())).expect("there are numbers enough");
-        GroupPodSet { name, role, shape, count, example: example.clone() }
+        let (topology, example) = (example.topology.clone(), example.pod.uid.clone());
+        GroupPodSet { name, role, shape, topology, count, example }
     });
     each.collect()
+}
+
+/// Why no Workload can stand for these members, if none can: the first pod (by name) that asks for what
+/// nobody here would honour or for another topology than its like, or more pod sets than a Workload
+/// may have.
+pub fn refused<'a>(members: impl IntoIterator<Item = &'a PodFacts>, sets: &[GroupPodSet]) -> Option<Invalid> {
+    let differs = |pod: &PodFacts| {
+        let set = sets.iter().find(|set| set.role == pod.pod.role && set.shape == pod.pod.shape)?;
+        let problem = "ask for another topology than those of a pod of the same role and shape";
+        (set.topology != pod.topology).then(|| Invalid::new("metadata.annotations", problem))
+    };
+    let wrong = members.into_iter().filter_map(|pod| {
+        let invalid = pod.invalid.clone().or_else(|| differs(pod))?;
+        Some((&pod.pod.name, invalid))
+    });
+    let wrong = wrong.min_by_key(|(name, _)| *name);
+    let wrong = wrong.map(|(name, invalid)| invalid.within(&format!("pods[{name}]")));
+    wrong.or_else(|| {
+        let (kinds, most) = (sets.len(), kueue_keys::POD_SETS_MAX);
+        let problem = format!("the group has {kinds} distinct kinds of pods, a Workload at most {most}");
+        (kinds > most).then(|| Invalid::new("spec.podSets", problem))
+    })
+}
+
+/// How many pods of each pod set of the group's Workload will not run again: those that ended well,
+/// `gone` of them without a trace but that pods are missing. `now`: the pod sets of those that live.
+pub fn ended<'a>(
+    planned: &[PodSet],
+    succeeded: impl IntoIterator<Item = &'a PodFacts>,
+    mut gone: u32,
+    now: &[PodSet],
+) -> Vec<u32> {
+    let mut ended = vec![0_u32; planned.len()];
+    for pod in succeeded {
+        let named = |set: &PodSet| pod.pod.role.as_ref() == Some(&set.name);
+        let alike = |set: &PodSet| set.shape == pod.pod.shape;
+        let at = planned.iter().position(|set| named(set) && alike(set));
+        let at = at.or_else(|| planned.iter().position(alike)).or_else(|| planned.iter().position(named));
+        if let Some(ended) = ended.get_mut(at.unwrap_or(0)) {
+            *ended = ended.saturating_add(1);
+        }
+    }
+    for (set, ended) in planned.iter().zip(&mut ended) {
+        let live = now.iter().find(|there| there.name == set.name).map_or(0, |there| there.count);
+        let more = set.count.saturating_sub(live).saturating_sub(*ended).min(gone);
+        *ended = ended.saturating_add(more).min(set.count);
+        gone -= more;
+    }
+    ended
 }
 
 /// Whether a role may be a pod set's name: room is left for a number.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
-use soroi_engine::event::{self, Millis, Name, PodPhase, Shape};
+use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest};
 
-use super::{Invalid, group_key, labels, millis, request, selector, some_name};
+use super::{Invalid, group_key, job, labels, millis, request, selector, some_name};
 
 /// Which pods we may bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,10 @@ pub struct PodFacts {
     pub group: Option<Name>,
     /// The LocalQueue that its label names.
     pub queue: Option<Name>,
+    /// Where its annotations want it, relative to the pods that it starts with.
+    pub topology: TopologyRequest,
+    /// What its annotations ask for and nobody here would honour.
+    pub invalid: Option<Invalid>,
     /// `spec.schedulerName`.
     pub scheduler: Name,
     /// `spec.priority`, 0 if none.
@@ -113,6 +117,10 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let text = |text: &Option<String>| -> Name { Arc::from(text.as_deref().unwrap_or_default()) };
+    let (topology, invalid) = match job::topology(meta.annotations.as_ref()) {
+        Ok(topology) => (topology, None),
+        Err(invalid) => (TopologyRequest::None, Some(invalid.within("metadata"))),
+    };
     let scheduled = conditions.iter().enumerate().find(|(_, condition)| condition.type_ == "PodScheduled");
     Ok(PodFacts {
         pod: event::Pod {
@@ -135,6 +143,8 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
         group,
         queue: label(kueue_keys::QUEUE_NAME),
+        topology,
+        invalid,
         scheduler,
         priority: spec.priority.unwrap_or(0),
         created_at: millis(meta.creation_timestamp.as_ref()),

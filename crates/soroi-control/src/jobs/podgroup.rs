@@ -10,13 +10,14 @@ use soroi_engine::event::{Name, PodPhase};
 use super::batch;
 use crate::call::Call;
 use crate::draft::Draft;
-use crate::intake::group::{GroupPodSet, pod_sets};
+use crate::intake::group::{GroupPodSet, pod_sets, refused};
 use crate::intake::{GroupFacts, PodFacts, WorkloadFacts};
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
 use crate::parsed::WorkloadState;
 use crate::project;
 use crate::project::status::Moment;
+use crate::world::done::Gone;
 use crate::world::store::Known;
 
 /// The name of a group's Workload.
@@ -34,10 +35,12 @@ pub(crate) fn in_step(sets: &[GroupPodSet], queue: Option<&Name>, workload: &Wor
         && sets.iter().zip(&workload.pod_sets).all(same)
 }
 
-/// What a group of pods lacks beside a decision. `held`: something was decided for it.
+/// What a group of pods lacks beside a decision. `gone`: members that ended well and are gone.
+/// `held`: something was decided for it.
 pub(crate) fn wants(
     group: &GroupFacts,
     members: &[&PodFacts],
+    gone: &Gone,
     workload: Option<&Known<WorkloadState>>,
     held: bool,
     at: jiff::Timestamp,
@@ -47,7 +50,10 @@ pub(crate) fn wants(
         return Vec::new();
     }
     let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
-    let sets = pod_sets(live);
+    let sets = pod_sets(live.clone());
+    if workload.is_none() && refused(live, &sets).is_some() {
+        return Vec::new();
+    }
     let enough = group.minima().are_met(members.iter().map(|pod| (pod.pod.role.as_ref(), 1)));
     let draft = |queue: &Name| {
         let example = |set: &GroupPodSet| {
@@ -67,7 +73,7 @@ pub(crate) fn wants(
     if workload.meta.terminating {
         return batch::let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect();
     }
-    if let Some(succeeded) = ended(group, members)
+    if let Some(succeeded) = ended(group, members, gone)
         && !state.facts.finished
     {
         let mut after = state.status.clone();
@@ -90,14 +96,15 @@ pub(crate) fn wants(
 }
 
 /// Whether all pods of a group that had its minimum have ended, and whether enough of them well.
-fn ended(group: &GroupFacts, members: &[&PodFacts]) -> Option<bool> {
+/// `gone`: members that are done and gone.
+fn ended(group: &GroupFacts, members: &[&PodFacts], gone: &Gone) -> Option<bool> {
     let of = |phase: PodPhase| members.iter().filter(|pod| pod.pod.phase == phase).count();
     let (succeeded, failed) = (of(PodPhase::Succeeded), of(PodPhase::Failed));
     let all = succeeded + failed == members.len() && !members.is_empty();
     let minima = group.minima();
     let by_role = |well: bool| {
         let counted = members.iter().filter(move |pod| !well || pod.pod.phase == PodPhase::Succeeded);
-        counted.map(|pod| (pod.pod.role.as_ref(), 1))
+        counted.map(|pod| (pod.pod.role.as_ref(), 1)).chain(gone.by_role())
     };
     (all && minima.are_met(by_role(false))).then(|| succeeded > 0 && minima.are_met(by_role(true)))
 }

@@ -71,6 +71,11 @@ impl Member {
         self.status.is_scheduled() || self.had_node
     }
 
+    /// A member that ended well, and whose pod is gone since.
+    pub fn gone(role: Option<Name>) -> Self {
+        Self { name: Name::from(""), role, status: TaskStatus::Succeeded, had_node: false }
+    }
+
     /// A member as its pod shows it. `placed`: a place was decided for it, and its bind is under way.
     pub fn of(pod: &PodFacts, placed: bool) -> Self {
         let bound = pod.pod.node.is_some();

@@ -40,6 +40,8 @@ pub(crate) struct Part {
     pub(crate) job: Option<Name>,
     /// For each of its pod sets: its name in the Workload, its name in the gang.
     pub(crate) pod_sets: Vec<(Name, Name)>,
+    /// For each of its pod sets: how many pods will not run again.
+    pub(crate) ended: Vec<u32>,
 }
 
 impl World {
@@ -283,8 +285,11 @@ impl World {
         let members = self.group_members(group, feeders);
         let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
         let sets = group::pod_sets(live.clone());
-        let succeeded = members.iter().filter(|pod| pod.pod.phase == PodPhase::Succeeded);
-        let done: Vec<Counted> = succeeded.map(|pod| (pod.pod.role.as_ref(), 1)).collect();
+        let refused = group::refused(live.clone(), &sets);
+        let succeeded = members.iter().copied().filter(|pod| pod.pod.phase == PodPhase::Succeeded);
+        let gone = self.done_and_gone(group);
+        let present = succeeded.clone().map(|pod| (pod.pod.role.as_ref(), 1));
+        let done: Vec<Counted> = present.chain(gone.by_role()).collect();
         let mut gang = self.group_gang(group, &done);
         gang.owners.extend(feeders.iter().map(|job| job.uid.clone()));
         gang.pod_sets = sets
@@ -294,11 +299,15 @@ impl World {
                 role: set.role,
                 count: set.count,
                 shape: set.shape,
-                topology: event::TopologyRequest::None,
+                topology: set.topology,
             })
             .collect();
         gang.foreign_scheduler = live.clone().find_map(|pod| self.foreign(&pod.scheduler));
         gang.local_queue = gang.local_queue.or_else(|| members.iter().find_map(|pod| pod.queue.clone()));
+        if gang.local_queue.is_none() {
+            // The annotations are Kueue's, and without its queues there is no Topology.
+            gang.pod_sets.iter_mut().for_each(|set| set.topology = event::TopologyRequest::None);
+        }
         if group.priority_class.is_none() {
             gang.priority = live.map(|pod| pod.priority).max().unwrap_or(0);
         }
@@ -309,9 +318,13 @@ impl World {
             gang.priority = workload.priority;
             gang.not_before = workload.requeue_at;
             gang.admitted = workload.admitted.clone();
-            parts.push(part(workload, None, false));
+            let ended = group::ended(&workload.pod_sets, succeeded, gone.all(), &gang.pod_sets);
+            parts.push(Part { ended, ..part(workload, None, false) });
         } else if gang.local_queue.is_some() {
             readiness = Readiness::NotYet(NotYet::WorkloadBehind);
+        }
+        if let Some(refused) = refused.filter(|_| gang.local_queue.is_some() && gang.admitted.is_none()) {
+            readiness = Readiness::NotYet(NotYet::Invalid(refused.reason()));
         }
         gang.readiness = gather(group, gang.readiness, readiness, &gang.pod_sets, &done);
         (!gang.pod_sets.is_empty()).then(|| Composed {
@@ -457,7 +470,14 @@ fn part(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Par
         .pod_sets
         .iter()
         .map(|set| (set.name.clone(), root::pod_set_name(&set.name, &workload.name, in_group)));
-    Part { workload: workload.uid.clone(), job: job.map(|job| job.uid.clone()), pod_sets: names.collect() }
+    let left = |count: u32| job.map_or(count, |job| job.pods_left().min(count));
+    let ended = workload.pod_sets.iter().map(|set| set.count - left(set.count));
+    Part {
+        workload: workload.uid.clone(),
+        job: job.map(|job| job.uid.clone()),
+        pod_sets: names.collect(),
+        ended: ended.collect(),
+    }
 }
 
 /// What several Workloads of one gang hold, together.

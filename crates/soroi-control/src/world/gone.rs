@@ -42,6 +42,7 @@ impl World {
             Kind::GangPlan => {
                 if let Some(known) = self.plans.remove(uid) {
                     self.plan_in.remove(&known.meta.name);
+                    self.done_and_gone.remove(&known.meta.name);
                     self.events.push(Event::PlanGone(known.meta.name.clone()));
                     self.dirty.insert(Root::Plan(known.meta.name));
                 }

@@ -283,6 +283,10 @@ impl World {
             // A reading from before a binding that we know was accepted.
             pod.pod.node = pod.pod.node.or_else(|| known.facts.pod.node.clone());
         }
+        let ended = |pod: &PodFacts| pod.pod.phase == event::PodPhase::Succeeded;
+        if known.is_some_and(|known| !ended(&known.facts)) && ended(&pod) {
+            self.note_done(&pod, false);
+        }
         let now = pod.clone();
         let mut counts_alike = false;
         match self.pods.set(meta, pod, source) {
@@ -352,6 +356,9 @@ impl World {
 
     pub(super) fn pod_gone(&mut self, pod: &PodFacts) {
         self.forget_member(pod);
+        if pod.pod.phase == event::PodPhase::Succeeded {
+            self.note_done(pod, true);
+        }
         self.events.push(Event::PodGone(pod.pod.uid.clone()));
     }
 }
@@ -365,6 +372,7 @@ fn counts_as(pod: &PodFacts) -> impl PartialEq {
     (
         (live, pod.pod.phase == PodPhase::Succeeded, pod.pod.terminating),
         (pod.pod.shape.clone(), pod.pod.role.clone(), pod.queue.clone()),
+        (pod.topology.clone(), pod.invalid.clone()),
         (pod.scheduler.clone(), pod.priority, pod.gates.is_empty()),
         single.then(|| pod.pod.node.clone()),
         (pod.job.clone(), pod.group.clone()),

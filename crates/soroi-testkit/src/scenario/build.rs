@@ -232,6 +232,7 @@ fn pod(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     let mut annotations = Map::new();
     add_group(words, &mut annotations);
     add_kubelet_options(words, &mut annotations);
+    add_topology(words, &mut annotations);
     let mut spec = pod_spec(words)?;
     let foreign = node.is_some() && !annotations.contains_key("scheduling.k8s.io/group-name");
     let usual = if foreign { "default-scheduler" } else { "soroi" };

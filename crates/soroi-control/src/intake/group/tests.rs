@@ -100,3 +100,76 @@ fn failed_pods_are_no_members_any_more_and_succeeded_ones_still_are() {
             main-2 1 × example.com/gpu=1 like uid-c"#]],
     );
 }
+
+fn asking(name: &str, annotations: &str) -> PodFacts {
+    let object = yaml(&format!(
+        "
+        metadata: {{name: {name}, namespace: team, uid: uid-{name}, annotations: {{{annotations}}}}}
+        spec: {{containers: [{{name: c, image: i}}]}}
+        "
+    ));
+    pod(&object, &Schedulers::default()).unwrap()
+}
+
+fn check_refused(members: &[PodFacts], expected: Expect) {
+    let refused = refused(members, &pod_sets(members));
+    expected.assert_eq(&refused.map(|invalid| invalid.to_string()).unwrap_or_default());
+}
+
+#[test]
+fn a_group_of_which_no_workload_can_be_made_says_why() {
+    let rack = "kueue.x-k8s.io/podset-required-topology: rack";
+    let block = "kueue.x-k8s.io/podset-required-topology: block";
+    let group = "kueue.x-k8s.io/podset-group-name: all";
+    check_refused(&[asking("a", rack), asking("b", rack)], expect![""]);
+    check_refused(
+        &[asking("b", group), asking("a", rack)],
+        expect!["pods[b].metadata.annotations[kueue.x-k8s.io/podset-group-name]: is not supported"],
+    );
+    let another = expect![
+        "pods[b].metadata.annotations: ask for another topology than those of a pod of the same role and shape"
+    ];
+    check_refused(&[asking("b", block), asking("a", rack)], another);
+    let another = expect![
+        "pods[b].metadata.annotations: ask for another topology than those of a pod of the same role and shape"
+    ];
+    check_refused(&[asking("b", ""), asking("a", rack)], another);
+    let many: Vec<PodFacts> = (1..=17).map(|n| member(&n.to_string(), "", n * 1000, "Pending")).collect();
+    check_refused(&many, expect![""]);
+}
+
+/// Pod sets `name=count`, and how many of each will not run again.
+fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expected: Expect) {
+    let shape = |name: &str| member("x", "", if name == "big" { 2000 } else { 1000 }, "Pending").pod.shape;
+    let parse = |text: &str| -> Vec<PodSet> {
+        let each = text.split_whitespace().map(|one| one.split_once('=').unwrap());
+        let set = |(name, count): (&str, &str)| PodSet {
+            name: name.into(),
+            role: None,
+            count: count.parse().unwrap(),
+            shape: shape(name),
+            topology: TopologyRequest::None,
+        };
+        each.map(set).collect()
+    };
+    expected.assert_eq(&format!("{:?}", ended(&parse(planned), succeeded, gone, &parse(now))));
+}
+
+#[test]
+fn who_is_done_counts_for_his_pod_set_and_nobody_else_does() {
+    let done = |name: &str, role: &str, gpus: u32| member(name, role, gpus, "Succeeded");
+    check_ended("main=3", &[], 0, "main=3", expect!["[0]"]);
+    check_ended("main=3", &[done("a", "", 1000)], 0, "main=2", expect!["[1]"]);
+    // One is done and there, one is done and gone.
+    check_ended("main=3", &[done("a", "", 1000)], 1, "main=1", expect!["[2]"]);
+    // One was lost, and nobody is done.
+    check_ended("main=3", &[], 0, "main=2", expect!["[0]"]);
+    // More than were planned.
+    check_ended("main=1", &[done("a", "", 1000), done("b", "", 1000)], 0, "", expect!["[1]"]);
+    // By role, else by shape.
+    check_ended("a=2 b=2", &[done("x", "b", 1000)], 0, "a=2 b=1", expect!["[0, 1]"]);
+    check_ended("main=2 big=2", &[done("x", "", 2000)], 0, "main=2 big=1", expect!["[0, 1]"]);
+    // Who is gone is looked for where pods are missing.
+    check_ended("a=2 b=2", &[], 1, "a=2 b=1", expect!["[0, 1]"]);
+    check_ended("", &[done("x", "", 1000)], 1, "", expect!["[]"]);
+}
