@@ -31,7 +31,7 @@ use crate::world::store::Known;
 
 /// Requests about single pods that are prepared at one look: more than can be under way at once,
 /// and few enough that a gang of thousands is not gone through at every answer.
-const PODS_AT_ONCE: usize = 128;
+pub(crate) const PODS_AT_ONCE: usize = 128;
 
 mod bind;
 mod commit;
@@ -137,8 +137,8 @@ pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
         Stage::Admitted { admission, committed: true, settled } => {
             let mut next = commit::settle(scene, gang, *settled);
             next.writes.extend(bind::binds(scene, course));
-            next.writes.extend(commit::shown(scene, gang, admission));
             next.writes.extend(release::releases(scene, gang, admission));
+            next.writes.extend(commit::shown(scene, gang, admission));
             bind::ungate(scene, gang, admission, course, &mut next);
             next
         }

@@ -149,7 +149,8 @@ impl Cycle {
                 self.act(stops);
             }
             self.lanes.pump(self.clock.now_millis());
-            self.voice.pump(self.clock.now());
+            let busy = !self.lanes.is_idle();
+            self.voice.pump(self.clock.now(), busy);
             if stops && self.lanes.is_idle() {
                 return Ok(());
             }
@@ -212,7 +213,8 @@ impl Cycle {
             self.watches.are_listed().then(|| self.engine.next_wakeup()).flatten(),
             self.missing.next_due().filter(|_| self.watches.are_listed()).map(|due| due.as_millisecond()),
             self.lanes.next_due(),
-            self.voice.next_due(),
+            self.voice.next_due(!self.lanes.is_idle()),
+            self.queues.next_due(self.clock.now()),
             self.reasons.next_due().map(|when| when.as_millisecond()),
             self.half_bound
                 .as_ref()
@@ -296,7 +298,7 @@ impl Cycle {
             self.gangs.remove(&gone);
             self.engine.apply(Event::GangGone(gone.clone()), now);
             self.reasons.forget(&gone);
-            self.queues.larger(&gone, None);
+            self.queues.larger(&gone, None, self.clock.now());
             self.orphans.change(gone);
         }
         if let Some(composed) = composed {
@@ -351,12 +353,13 @@ impl Cycle {
             self.reins.observer.decided(&decision);
             self.decided(decision);
         }
+        let now = self.clock.now();
         for status in self.engine.changed_cluster_queues() {
             self.reins.observer.cluster_queue(&status);
-            self.queues.cluster_queue(status);
+            self.queues.cluster_queue(status, now);
         }
         for status in self.engine.changed_local_queues() {
-            self.queues.local_queue(status);
+            self.queues.local_queue(status, now);
         }
     }
 
@@ -437,7 +440,7 @@ impl Cycle {
         while let Some(root) = self.todo.pop_first() {
             self.carry_root(&root, now);
         }
-        self.queues.touched(self.world.take_touched_queues());
+        self.queues.touched(self.world.take_touched_queues(), now);
         let volcano = self.watches.serves(Kind::VolcanoQueue);
         let writes = self.queues.writes(&self.world, volcano, now);
         self.lanes.set(&"queues".into(), writes);
@@ -476,12 +479,16 @@ impl Cycle {
             };
             self.reached(root, reached, now);
         }
+        // What is only shown comes last, and not while there is more to do than fits in at once.
+        if writes.len() < carry::PODS_AT_ONCE {
+            writes.extend(self.shown_group(root, now));
+        }
         self.lanes.set(&lane(root), writes);
-        self.count_workloads(root);
+        self.count_workloads(root, now);
     }
 
     /// How many Workloads a gang of several adds to the counters of its queues.
-    fn count_workloads(&mut self, root: &Root) {
+    fn count_workloads(&mut self, root: &Root, now: Timestamp) {
         let Some(unit) = self.units.get(root) else { return };
         let gang = &unit.composed.gang;
         let more = u32::try_from(unit.composed.parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
@@ -498,7 +505,7 @@ impl Cycle {
         };
         let cluster_queue = own.or_else(|| door.map(|door| door.facts.queue.cluster_queue.clone()));
         let larger = Larger { cluster_queue, local_queue, counts };
-        self.queues.larger(&gang.id, (more > 0).then_some(larger));
+        self.queues.larger(&gang.id, (more > 0).then_some(larger), now);
     }
 
     /// A step stands: the engine is told, and the next one may follow.

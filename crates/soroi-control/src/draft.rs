@@ -60,6 +60,8 @@ pub(crate) enum Draft {
 /// What a Job gets when it starts, and where its template is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Release {
+    /// The patch, where nothing has to be read for it.
+    pub(crate) at_once: Option<serde_json::Value>,
     pub(crate) job: JobFacts,
     pub(crate) workload: Target,
     /// The gang, where our scheduler binds.
@@ -70,6 +72,22 @@ pub(crate) struct Release {
     pub(crate) local_queue: String,
     pub(crate) flavors: Vec<ResourceFlavor>,
     pub(crate) topology_gate: bool,
+}
+
+impl Release {
+    /// What is injected, with these updates of admission checks.
+    pub(crate) fn content<'a>(&'a self, updates: Vec<&'a PodSetUpdate>) -> project::job::Release<'a> {
+        project::job::Release {
+            gang: self.gang.as_deref(),
+            workload: &self.workload.name,
+            pod_set: &self.pod_set,
+            cluster_queue: &self.cluster_queue,
+            local_queue: &self.local_queue,
+            flavors: self.flavors.iter().collect(),
+            updates,
+            topology_gate: self.topology_gate,
+        }
+    }
 }
 
 /// Reads what the draft needs and makes the write of it, or says what stood in the way.
@@ -120,6 +138,9 @@ pub(crate) async fn prepare(
             Ok(Call::Create(podgroup::group_of_pod(&pod, owner.as_ref())))
         }
         Draft::Release(release) => {
+            if let Some(patch) = &release.at_once {
+                return Ok(Call::Merge(patch.clone()));
+            }
             let workload: Workload = read(api, &release.workload).await?;
             let template = template(&workload, &release.pod_set)?;
             let updates: Vec<&PodSetUpdate> = workload
@@ -129,16 +150,7 @@ pub(crate) async fn prepare(
                 .flat_map(|check| &check.pod_set_updates)
                 .filter(|update| update.name == release.pod_set)
                 .collect();
-            let content = project::job::Release {
-                gang: release.gang.as_deref(),
-                workload: &release.workload.name,
-                pod_set: &release.pod_set,
-                cluster_queue: &release.cluster_queue,
-                local_queue: &release.local_queue,
-                flavors: release.flavors.iter().collect(),
-                updates,
-                topology_gate: release.topology_gate,
-            };
+            let content = release.content(updates);
             project::job::release(&release.job, template, &content).map(Call::Json).map_err(invalid)
         }
         Draft::Restore { job, workload } => {

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 use soroi_api::labels::kueue as keys;
 use soroi_api::volcano;
 use soroi_engine::decision::{ClusterQueueStatus, LocalQueueStatus};
-use soroi_engine::event::{GangId, Name};
+use soroi_engine::event::{GangId, Millis, Name};
 
 use crate::call::Call;
 use crate::kind::{Kind, Target};
@@ -20,12 +20,18 @@ use crate::project;
 use crate::world::World;
 use crate::world::store::{Meta, Place};
 
+/// How long the account of a queue rests before it is shown. What a decision changes, and changes
+/// again when it is written down, is one write then; and it does not get between a gang and its
+/// start.
+const REST: SignedDuration = SignedDuration::from_millis(100);
+
 /// The latest account of each queue, and whose status does not show it yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     cluster_queues: BTreeMap<Name, ClusterQueueStatus>,
     local_queues: BTreeMap<Place, LocalQueueStatus>,
-    behind: BTreeSet<Target>,
+    /// From when on each may be written.
+    behind: BTreeMap<Target, Timestamp>,
     /// Gangs of several Workloads: the engine counts gangs, a queue's status Workloads.
     larger: BTreeMap<GangId, Larger>,
     /// Objects that changed, and those that are being deleted and still in use.
@@ -43,38 +49,60 @@ pub(crate) struct Larger {
 
 impl Queues {
     /// A ClusterQueue should show this.
-    pub(crate) fn cluster_queue(&mut self, status: ClusterQueueStatus) {
-        self.behind.insert(Target::new(Kind::ClusterQueue, &"".into(), &status.name));
+    pub(crate) fn cluster_queue(&mut self, status: ClusterQueueStatus, now: Timestamp) {
+        self.fell_behind(Target::new(Kind::ClusterQueue, &"".into(), &status.name), now);
         self.cluster_queues.insert(status.name.clone(), status);
     }
 
     /// A LocalQueue should show this.
-    pub(crate) fn local_queue(&mut self, status: LocalQueueStatus) {
-        self.behind.insert(Target::new(Kind::LocalQueue, &status.namespace, &status.name));
+    pub(crate) fn local_queue(&mut self, status: LocalQueueStatus, now: Timestamp) {
+        self.fell_behind(Target::new(Kind::LocalQueue, &status.namespace, &status.name), now);
         self.local_queues.insert((status.namespace.clone(), status.name.clone()), status);
     }
 
     /// A gang stands for so many Workloads more than one; `None`: for none.
-    pub(crate) fn larger(&mut self, gang: &GangId, now: Option<Larger>) {
-        let before = match &now {
-            Some(now) => self.larger.insert(gang.clone(), now.clone()),
+    pub(crate) fn larger(&mut self, gang: &GangId, after: Option<Larger>, now: Timestamp) {
+        let before = match &after {
+            Some(after) => self.larger.insert(gang.clone(), after.clone()),
             None => self.larger.remove(gang),
         };
-        if before == now {
+        if before == after {
             return;
         }
-        for larger in before.iter().chain(&now) {
+        for larger in before.iter().chain(&after) {
             let cluster =
                 larger.cluster_queue.iter().map(|name| Target::new(Kind::ClusterQueue, &"".into(), name));
             let local = larger.local_queue.iter().map(|(ns, name)| Target::new(Kind::LocalQueue, ns, name));
-            self.behind.extend(cluster.chain(local));
+            for target in cluster.chain(local) {
+                self.fell_behind(target, now);
+            }
         }
     }
 
     /// These changed, or may be able to go now.
-    pub(crate) fn touched(&mut self, targets: BTreeSet<Target>) {
-        self.behind.extend(targets.iter().cloned());
+    pub(crate) fn touched(&mut self, targets: BTreeSet<Target>, now: Timestamp) {
+        for target in &targets {
+            self.fell_behind(target.clone(), now);
+        }
         self.unsettled.extend(targets);
+    }
+
+    fn fell_behind(&mut self, target: Target, now: Timestamp) {
+        self.behind.entry(target).or_insert_with(|| rested(now));
+    }
+
+    /// A queue was written to: what it does not show by that rests again.
+    pub(crate) fn written(&mut self, target: &Target, now: Timestamp) {
+        if let Some(due) = self.behind.get_mut(target) {
+            *due = rested(now);
+        }
+    }
+
+    /// When something has rested; what has already is not counted.
+    pub(crate) fn next_due(&self, now: Timestamp) -> Option<Millis> {
+        let due = self.behind.values().filter(|due| **due > now).min()?;
+        // Rounded up: what is due in a part of a millisecond is not due yet.
+        Some(due.as_millisecond().saturating_add(1))
     }
 
     /// The writes that are missing. What is seen to be shown is not looked at again before it
@@ -88,8 +116,9 @@ impl Queues {
             writes.extend(write);
             !settled
         });
-        let shown: Vec<Target> = self.behind.iter().cloned().collect();
-        for target in shown {
+        let ripe = self.behind.iter().filter(|(_, due)| **due <= now);
+        let ripe: Vec<Target> = ripe.map(|(target, _)| target.clone()).collect();
+        for target in ripe {
             match self.status(world, &target, now) {
                 Some(write) => writes.push(write),
                 None => {
@@ -133,6 +162,10 @@ impl Queues {
         }
         sum
     }
+}
+
+fn rested(now: Timestamp) -> Timestamp {
+    now.saturating_add(REST).unwrap_or(Timestamp::MAX)
 }
 
 fn add(sums: [&mut u32; 3], more: [u32; 3]) {

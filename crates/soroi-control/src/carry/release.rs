@@ -9,6 +9,7 @@ use crate::course::needs_plan;
 use crate::draft::{Draft, Release};
 use crate::jobs::batch;
 use crate::lanes::Write;
+use crate::project;
 
 /// Releases every Job of the gang that is suspended and would accept it. A Workload whose admission
 /// checks are not all Ready holds its quota and waits.
@@ -33,7 +34,8 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
         return None;
     }
     let text = |name: Option<&Name>| name.map(|name| name.to_string()).unwrap_or_default();
-    let release = Release {
+    let mut release = Release {
+        at_once: None,
         job: job.clone(),
         workload: batch::workload_target(&seen.workload.meta),
         gang: admission.policy.soroi_binds().then(|| gang.gang.id.to_string()),
@@ -43,8 +45,24 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
         flavors: flavors(scene, set),
         topology_gate: admission.policy == Policy::TopologyOnly && set.topology.is_some(),
     };
+    release.at_once = at_once(scene, seen, &release);
     let call = Call::Draft(Box::new(Draft::Release(Box::new(release))));
     Some(Write { target: batch::job_target(job), call })
+}
+
+/// The release without reading anything: when the Job's template is known to be that of its Workload,
+/// and what is added depends on nothing that is not known of it.
+fn at_once(scene: Scene<'_>, seen: &PartSeen<'_>, release: &Release) -> Option<serde_json::Value> {
+    let (state, job) = (&seen.workload.facts, &release.job);
+    let checks = state.status.admission_checks.iter();
+    let updated =
+        checks.flat_map(|check| &check.pod_set_updates).any(|update| update.name == release.pod_set);
+    if updated || !batch::is_restored(job, &state.facts) {
+        return None;
+    }
+    let version = &scene.world.jobs.by_uid(&job.uid)?.meta.version;
+    let shape = &state.facts.pod_sets.first()?.shape;
+    project::job::release_at_once(job, version, &shape.node_selector, &release.content(Vec::new()))
 }
 
 /// The flavors of a pod set, each once, in order of their names.

@@ -25,7 +25,13 @@ pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: 
         if waits {
             next.writes.extend(scene.parts(gang).filter_map(|seen| pending(scene, gang, &seen, told)));
         }
-        next.writes.extend(pods(scene, gang, told));
+        // Nobody has looked for places yet while members come, or their Workload is on its way: a
+        // write for each of thousands would only hold up those that are still missing.
+        let gathers =
+            matches!(told.reason, Reason::NotYet(NotYet::MembersMissing { .. } | NotYet::WorkloadBehind));
+        if !gathers {
+            next.writes.extend(pods(scene, gang, told));
+        }
     }
 }
 
@@ -58,8 +64,8 @@ fn shows(seen: &PartSeen<'_>, told: &Told) -> bool {
     })
 }
 
-/// Every member that exists and waits says why: node autoscalers look there. New numbers alone are
-/// not worth a write per pod.
+/// Every member that exists and has no place says why: node autoscalers look there. New numbers alone
+/// are not worth a write per pod.
 fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
     let message = match place_problem(&told.reason) {
         Some((_, problem)) => project::group::nodes_error(problem),

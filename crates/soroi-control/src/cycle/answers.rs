@@ -30,6 +30,9 @@ impl Cycle {
             Answer::Accepted if matches!(done.write.call, Call::Delete(_)) => self.world.take_missing(target),
             Answer::Accepted | Answer::Refused(_) | Answer::Unknown(_) => {}
         }
+        if matches!(target.kind, Kind::ClusterQueue | Kind::LocalQueue) {
+            self.queues.written(target, self.clock.now());
+        }
         if let Call::Bind(binding) = &done.write.call {
             self.bound(done, binding, now);
         }

@@ -55,28 +55,33 @@ impl Cycle {
         };
         let group = &known.facts.facts;
         let course = self.units.get(root).map(|unit| &unit.course);
-        let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
-        // While a status is on its way, the next one would only be built to be thrown away.
-        let shown = Target::new(Kind::PodGroup, &place.0, &place.1);
-        let mut writes = Vec::new();
-        if !self.lanes.is_busy(&shown) {
-            writes.extend(carry::show::group(scene, known, course).0);
-        }
         let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
         if feeders.iter().any(|job| job.queue.is_some()) {
-            return writes;
+            return Vec::new();
         }
         let workload = (place.0.clone(), jobs::podgroup::workload_name(group));
         let workload = self.world.workloads.get(&workload);
         let queued = self.units.get(root).is_none_or(|unit| unit.composed.gang.local_queue.is_some());
         if workload.is_none() && !queued {
-            return writes;
+            return Vec::new();
         }
         let members = self.world.group_members(group, &feeders);
         let gone = self.world.done_and_gone(group);
         let held = course.is_some_and(|course| course.stage != Stage::Waiting);
-        writes.extend(jobs::podgroup::wants(group, &members, &gone, workload, held, now));
-        writes
+        jobs::podgroup::wants(group, &members, &gone, workload, held, now)
+    }
+
+    /// The status of the PodGroup behind a root, if it does not show it.
+    pub(super) fn shown_group(&self, root: &Root, now: Timestamp) -> Option<Write> {
+        let Root::Group(namespace, name) = root else { return None };
+        let known = self.world.groups.get(&(namespace.clone(), name.clone()))?;
+        // While a status is on its way, the next one would only be built to be thrown away.
+        if self.lanes.is_busy(&Target::new(Kind::PodGroup, namespace, name)) {
+            return None;
+        }
+        let course = self.units.get(root).map(|unit| &unit.course);
+        let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+        carry::show::group(scene, known, course).0
     }
 
     pub(super) fn lane_root(&self, name: &Name) -> Option<Root> {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{PodSchedulingGate, PodTemplateSpec, Toleration}
 use serde_json::{Value, json};
 use soroi_api::kueue::{PodSetUpdate, ResourceFlavor};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as keys, soroi as soroi_keys};
+use soroi_engine::event;
 
 use super::Steps;
 use crate::intake::{Invalid, JobFacts};
@@ -52,6 +53,38 @@ pub fn release(
     inject(&mut template, release)?;
     let steps = set_template(on(job).test("/spec/suspend", true), job, &template);
     Ok(steps.set("/spec/suspend", false).patch())
+}
+
+/// The same as a merge patch (RFC 7386) of the Job at `version`, whose template selects nodes by
+/// `selector`; `None` when more of the template would have to be known, because a list in it grows
+/// or a value in it would change. Give it only while the template is that of the Workload's pod set,
+/// and [`JobFacts::template_mutable`]: the version tells the API server that it still is.
+pub fn release_at_once(
+    job: &JobFacts,
+    version: &str,
+    selector: &event::Labels,
+    release: &Release<'_>,
+) -> Option<Value> {
+    let mut added = PodTemplateSpec::default();
+    inject(&mut added, release).ok()?;
+    let (meta, spec) = (added.metadata.unwrap_or_default(), added.spec.unwrap_or_default());
+    let nodes = spec.node_selector.unwrap_or_default();
+    let agrees =
+        |(key, value): (&String, &String)| selector.get(key.as_str()).is_none_or(|there| **there == **value);
+    let grows = spec.tolerations.is_some() || spec.scheduling_gates.is_some();
+    if grows || !release.updates.is_empty() || !nodes.iter().all(agrees) {
+        return None;
+    }
+    Some(json!({
+        "metadata": { "uid": &*job.uid, "resourceVersion": version },
+        "spec": {
+            "suspend": false,
+            "template": {
+                "metadata": { "labels": meta.labels, "annotations": meta.annotations },
+                "spec": { "nodeSelector": nodes },
+            },
+        },
+    }))
 }
 
 /// Stops a Job: its controller deletes the pods, and does not count them as failed.

@@ -175,10 +175,10 @@ fn jobs_that_name_one_group_start_together() {
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.wait(5).await;
         story.see(expect![[r#"
-            pod       left-…       worker2      Running
-            pod       left-…       worker2      Running
-            pod       right-…      worker1      Running
-            pod       right-…      worker1      Running
+            pod       left-…       worker1      Running
+            pod       left-…       worker1      Running
+            pod       right-…      worker2      Running
+            pod       right-…      worker2      Running
             job       left         released     active 2 succeeded 0
             job       right        released     active 2 succeeded 0
             workload  job-left-…   QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)

@@ -2,8 +2,9 @@
 
 use expect_test::expect;
 use soroi_control::Config;
+use soroi_testkit::wire::{Trouble, Wire};
 
-use crate::story::{CLUSTER, HOG, job, play};
+use crate::story::{CLUSTER, HOG, calm, job, play};
 
 #[test]
 fn a_job_waits_without_pods_and_starts_as_a_whole() {
@@ -58,5 +59,44 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
             Normal  SuccessfulCreate: Created pod: train-…
         "#]]
         .assert_eq(&story.events("Job", "train").await);
+    });
+}
+
+#[test]
+fn between_the_hogs_end_and_the_last_bind_is_nothing_that_could_wait() {
+    play(Config::default(), |mut story| async move {
+        story.crash().await;
+        story.apply(CLUSTER).await;
+        let wire = Wire::new(story.clock.clone(), Trouble::None);
+        story.start_on(&wire);
+        story.apply(HOG).await;
+        story.create(&job("train", 4)).await;
+        story.wait(10).await;
+        let before = wire.writes();
+        story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
+        story.wait(5).await;
+        let log = wire.log();
+        let writes: Vec<&str> =
+            log.iter().map(String::as_str).filter(|line| !line.starts_with("GET")).collect();
+        let since = writes.len() - usize::try_from(wire.writes() - before).unwrap();
+        expect![[r#"
+            POST /apis/soroi.dev/v1alpha1/namespaces/default/gangplans: 201 Carried
+            PATCH /apis/batch/v1/namespaces/default/jobs/train: 200 Carried
+            PATCH /apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/job-train-…/status: 200 Carried
+            POST /api/v1/namespaces/default/pods/train-…/binding: 201 Carried
+            POST /api/v1/namespaces/default/pods/train-…/binding: 201 Carried
+            POST /api/v1/namespaces/default/pods/train-…/binding: 201 Carried
+            POST /api/v1/namespaces/default/pods/train-…/binding: 201 Carried
+            PATCH /apis/soroi.dev/v1alpha1/namespaces/default/gangplans/…: 200 Carried
+            PATCH /apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu-queue/status: 200 Carried
+            PATCH /apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/team-a/status: 200 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            POST /apis/events.k8s.io/v1/namespaces/default/events: 201 Carried
+            PATCH /apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/job-train-…/status: 200 Carried"#]].assert_eq(&calm(&writes[since..].join("\n")));
     });
 }

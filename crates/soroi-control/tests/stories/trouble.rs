@@ -167,9 +167,9 @@ fn a_job_that_cannot_be_released_says_why() {
             queue     gpu-queue    pending 0 admitted 1 gpu 4
         "#]]).await;
         expect![[r#"
-            Normal  CreatedWorkload: Created Workload: default/job-train-…
             Normal  Suspended: Job suspended
-            Warning FailedToStart: Job.batch "train" is invalid: spec.template.annotations: Too long: may not be more than 262144 bytes (x12)
+            Normal  CreatedWorkload: Created Workload: default/job-train-…
+            Warning FailedToStart: Job.batch "train" is invalid: spec.template.annotations: Too long: may not be more than 262144 bytes (x11)
         "#]].assert_eq(&story.events("Job", "train").await);
     });
 }

@@ -192,6 +192,47 @@ fn checks_add_to_the_template_and_may_not_contradict_it() {
 }
 
 #[test]
+fn a_release_without_reading_makes_the_same_job() {
+    let plain = flavor("{nodeLabels: {pool: a}}");
+    let selecting =
+        SUSPENDED.replace("restartPolicy: Never", "nodeSelector: {pool: a}\n      restartPolicy: Never");
+    for (job, flavors) in [(SUSPENDED, vec![&plain]), (SUSPENDED, vec![]), (&selecting, vec![&plain])] {
+        let (facts, template, object) = facts(job);
+        let shape = intake::template(&template, "default", &Default::default()).unwrap();
+        let patch = release_at_once(&facts, "7", &shape.node_selector, &content(flavors.clone())).unwrap();
+        let version = json!({ "uid": "1b2c", "resourceVersion": "7" });
+        assert_eq!(patch["metadata"], version);
+        let (mut read, mut at_once) = (object.clone(), object.clone());
+        json_patch::patch(&mut read, &release(&facts, &template, &content(flavors)).unwrap()).unwrap();
+        json_patch::merge(&mut at_once, &json!({ "spec": patch["spec"] }));
+        // An empty map and none are the same to the API server.
+        let selector = |job: &mut Value| {
+            let spec = job["spec"]["template"]["spec"].as_object_mut().unwrap();
+            spec.remove("nodeSelector").filter(|selector| *selector != json!({}))
+        };
+        assert_eq!(selector(&mut read), selector(&mut at_once));
+        assert_eq!(read, at_once);
+    }
+}
+
+#[test]
+fn a_release_that_depends_on_the_template_reads_it() {
+    let (facts, _, _) = facts(SUSPENDED);
+    let at_once = |selector: &[(&str, &str)], release: &Release<'_>| {
+        let selector = selector.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        release_at_once(&facts, "7", &selector, release).is_some()
+    };
+    let (labels, tolerating) =
+        (flavor("{nodeLabels: {pool: a}}"), flavor("{tolerations: [{key: gpu, operator: Exists}]}"));
+    assert!(at_once(&[("pool", "a"), ("disk", "ssd")], &content(vec![&labels])));
+    assert!(!at_once(&[("pool", "b")], &content(vec![&labels])));
+    assert!(!at_once(&[], &content(vec![&tolerating])));
+    assert!(!at_once(&[], &Release { topology_gate: true, ..content(vec![]) }));
+    let update = PodSetUpdate { name: "main".into(), ..PodSetUpdate::default() };
+    assert!(!at_once(&[], &Release { updates: vec![&update], ..content(vec![]) }));
+}
+
+#[test]
 fn a_queue_whose_name_is_no_label_value_gets_no_label() {
     let long = "q".repeat(64);
     let (facts, template, object) = facts(SUSPENDED);
