@@ -295,12 +295,13 @@ impl Lifecycle {
         if self.doomed.contains(&pod.meta.uid) && pod.meta.deleting.is_none() {
             return;
         }
-        if pod.meta.deleting.is_some() && pod.meta.grace == Some(0) {
-            // Nothing is left to do but to wait for its finalizers.
+        let waits_for_finalizers = pod.meta.deleting.is_some() && pod.meta.grace == Some(0);
+        if waits_for_finalizers && pod.ended() {
             return;
         }
         let Some(name) = pod.node.clone() else {
-            // Nobody else would ever end it: no kubelet knows it.
+            // Nobody else would ever end it, and whoever holds a finalizer may wait for that: no
+            // kubelet knows it. (Kubernetes' PodGC, gcUnscheduledTerminating.)
             if pod.meta.deleting.is_some() {
                 self.push(&pod, evict::fail_and_remove(&pod, None, now));
             }
@@ -317,6 +318,9 @@ impl Lifecycle {
             }
             return;
         };
+        if waits_for_finalizers {
+            return;
+        }
         if self.unready.contains(key) {
             if pod.active() && pod.ready() {
                 self.push(&pod, evict::not_ready(&pod, now));

@@ -133,12 +133,12 @@ impl<'a> Scene<'a> {
 pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
     let mut next = match &course.stage {
         Stage::Waiting => waiting(scene, gang),
-        Stage::Admitted { admission, committed: false, .. } => commit::commit(scene, gang, admission),
+        Stage::Admitted { admission, committed: false, .. } => commit::commit(scene, gang, course, admission),
         Stage::Admitted { admission, committed: true, settled } => {
             let mut next = commit::settle(scene, gang, *settled);
             next.writes.extend(bind::binds(scene, course));
             next.writes.extend(release::releases(scene, gang, admission));
-            next.writes.extend(commit::shown(scene, gang, admission));
+            next.writes.extend(commit::shown(scene, gang, course, admission));
             bind::ungate(scene, gang, admission, course, &mut next);
             next
         }

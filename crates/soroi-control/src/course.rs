@@ -2,15 +2,17 @@
 //!
 //! Knows decisions and the records of them. Must never know how anything is written.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use soroi_api::plan::PlanUndo;
 use soroi_engine::decision::{Admission, PodSetAdmission};
-use soroi_engine::event::{Admitted, Name, PlanPhase, PodUid, Policy};
+use soroi_engine::event::{Admitted, Amount, Name, PlanPhase, PodUid, Policy};
 use soroi_engine::reason::Reason;
 
 use crate::intake::PlanFacts;
+use crate::world::gang::Composed;
 
 /// Where a gang stands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +49,8 @@ pub(crate) struct Course {
     /// Domains of members that are still seen behind the topology gate. The request may be under
     /// way, so a domain that was given once is not given to another pod.
     pub(crate) pins: BTreeMap<PodUid, Vec<Name>>,
+    /// How many pods of each set it pays for now; empty: for all that it was admitted with.
+    pub(crate) paid: Vec<u32>,
 }
 
 /// A reason as it is to be shown.
@@ -61,6 +65,38 @@ pub(crate) struct Told {
 }
 
 impl Course {
+    /// How many pods of each set it was admitted with and does not pay for any more.
+    pub(crate) fn unpaid(&self, admission: &Admission) -> BTreeMap<Name, u32> {
+        let each = self.paid.iter().zip(&admission.pod_sets);
+        each.map(|(paid, set)| (set.name.clone(), set.count.saturating_sub(*paid))).collect()
+    }
+
+    /// The admission without members of a group that were lost and are not waited for: beyond its
+    /// minimum they come and go. (Those that ended well stay in it, and are told as
+    /// `reclaimablePods`.)
+    pub(crate) fn without_lost<'a>(&self, gang: &Composed, admission: &'a Admission) -> Cow<'a, Admission> {
+        let of_pods = gang.group.is_some() && gang.parts.iter().all(|part| part.job.is_none());
+        let ended = |set: &Name| -> u32 {
+            let named = gang.parts.iter().flat_map(|part| part.pod_sets.iter().zip(&part.ended));
+            named.filter(|((_, name), _)| name == set).map(|(_, ended)| *ended).sum()
+        };
+        let mut lost = self.unpaid(admission);
+        for (set, unpaid) in &mut lost {
+            *unpaid = unpaid.saturating_sub(ended(set));
+        }
+        lost.retain(|_, lost| *lost > 0);
+        if !of_pods || lost.is_empty() {
+            return Cow::Borrowed(admission);
+        }
+        let mut left = admission.clone();
+        for set in &mut left.pod_sets {
+            let all = Amount::from(set.count.max(1));
+            set.count -= lost.get(&set.name).copied().unwrap_or(0);
+            set.usage.values_mut().for_each(|amount| *amount = *amount / all * Amount::from(set.count));
+        }
+        Cow::Owned(left)
+    }
+
     /// It got other places. Members whose node did not change are bound there all the same, once the
     /// new record stands.
     pub(crate) fn replace(&mut self, admission: Admission) {

@@ -209,17 +209,17 @@ impl Cycle {
 
     /// Waits for the next thing to happen.
     async fn next(&mut self) -> Happened {
+        let half_bound = self.half_bound.as_ref().filter(|found| !found.groups.is_empty());
+        // Whoever decides nothing now must not wait for a time at which it would.
+        let decides = self.watches.are_listed() && half_bound.is_none() && !self.reins.stops();
         let due = [
-            self.watches.are_listed().then(|| self.engine.next_wakeup()).flatten(),
-            self.missing.next_due().filter(|_| self.watches.are_listed()).map(|due| due.as_millisecond()),
+            decides.then(|| self.engine.next_wakeup()).flatten(),
+            decides.then(|| self.missing.next_due()).flatten().map(|due| due.as_millisecond()),
             self.lanes.next_due(),
             self.voice.next_due(!self.lanes.is_idle()),
             self.queues.next_due(self.clock.now()),
-            self.reasons.next_due().map(|when| when.as_millisecond()),
-            self.half_bound
-                .as_ref()
-                .filter(|found| !found.groups.is_empty())
-                .map(|found| found.until.as_millisecond()),
+            decides.then(|| self.reasons.next_due()).flatten().map(|when| when.as_millisecond()),
+            half_bound.map(|found| found.until.as_millisecond()),
         ];
         let due = due.into_iter().flatten().min();
         let due = due.map(|due| Timestamp::from_millisecond(due).unwrap_or(Timestamp::MAX));
@@ -471,6 +471,7 @@ impl Cycle {
         let mut writes = self.job_writes(root, now);
         while let Some(unit) = self.units.get_mut(root) {
             let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
+            unit.course.paid = self.engine.paid(&unit.composed.gang.id).unwrap_or_default().to_vec();
             let next = carry::next(scene, &unit.composed, &unit.course);
             unit.course.pins = next.pins;
             let Some(reached) = next.reached else {

@@ -129,9 +129,9 @@ impl Lanes {
         self.busy.is_empty() && self.waiting.is_empty() && self.due.is_empty()
     }
 
-    /// When a pause ends next.
+    /// When a pause ends next, if there is room for a request then; otherwise an answer comes first.
     pub(crate) fn next_due(&self) -> Option<Millis> {
-        self.due.first().map(|(until, _)| *until)
+        self.due.first().map(|(until, _)| *until).filter(|_| self.busy.len() < self.limit)
     }
 
     /// Sends as much as may be under way at once, one request per lane in turn.

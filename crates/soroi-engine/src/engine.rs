@@ -113,6 +113,12 @@ impl Engine {
         self.reason_now(gang).map(|reason| (*reason).clone())
     }
 
+    /// How many pods of each of its sets, in the order of its admission, an admitted gang pays for:
+    /// fewer than it was admitted with when some ended or were lost and are not waited for.
+    pub fn paid(&self, gang: &GangId) -> Option<&[u32]> {
+        self.gangs.get(gang)?.held.as_ref().map(|held| held.paid.as_slice())
+    }
+
     /// Whether a gang waits and is the first of its queue.
     pub fn is_head(&self, gang: &GangId) -> bool {
         self.waiting.is_first(gang)

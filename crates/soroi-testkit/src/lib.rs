@@ -2,7 +2,8 @@
 //!
 //! A story ([`scenario`]) is played ([`play`]) on a stage ([`stage`]), looked at ([`look`]) and
 //! judged ([`rule`]) from what the API shows ([`world`]); between the product and its API server
-//! lies a wire that misbehaves from a seed or stands for a crash ([`wire`]).
+//! lies a wire that misbehaves from a seed or stands for a crash ([`wire`]). Stories that nobody
+//! wrote are drawn from seeds ([`simulate`]).
 //!
 //! Nothing here reads the product's memory: what a user cannot see does not count.
 
@@ -15,6 +16,7 @@ pub mod play;
 pub mod rule;
 pub mod run;
 pub mod scenario;
+pub mod simulate;
 pub mod stage;
 pub mod wire;
 pub mod world;

@@ -3,7 +3,7 @@
 //!
 //! Knows stories, stages and rules; it never knows what kind of cluster the stage is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 use crate::api::{ApiError, Hands};
 use crate::kind::{self, KINDS};
 use crate::rule::{self, Limits};
-use crate::scenario::{Action, Look, Pods, Ref, Scenario, Step};
+use crate::scenario::{Action, GangRef, Look, Pods, Ref, Scenario, Step};
+use crate::simulate::fits::waits_in_vain;
 use crate::stage::{Pace, Stage};
-use crate::wire::Trouble;
-use crate::world::{World, has_ended};
+use crate::wire::{STORM_RESTART_MAX, Trouble};
+use crate::world::{State, World, has_ended};
 use crate::{diff, look};
 
 /// How often a look is repeated until it shows what must be seen.
@@ -29,6 +30,9 @@ const TICK: Duration = Duration::from_millis(100);
 const HOLD: Duration = Duration::from_millis(1_500);
 /// How long the cluster may take to come to rest at the end, beyond the story's own patience.
 const REST: Duration = Duration::from_secs(30);
+/// The same after a storm: nodes that were silent, back-offs at their longest, pods of nodes that are
+/// gone.
+const CALM: Duration = Duration::from_secs(600);
 /// How long a step waits for a new namespace or node to take pods.
 const USABLE_MAX: Duration = Duration::from_secs(10);
 
@@ -53,6 +57,10 @@ pub struct Outcome {
     pub writes: u64,
     /// The product's last requests, oldest first: equal runs have equal ones.
     pub requests: Vec<String>,
+    /// Changes of single objects, after each of which the rules were asked.
+    pub changes: u64,
+    /// How often the stage made trouble.
+    pub faults: u32,
     /// In an update run: what was seen in place of what was expected, by the step's line.
     pub seen: BTreeMap<usize, Vec<String>>,
 }
@@ -119,6 +127,8 @@ pub async fn play(
     let played = player.story().await;
     player.outcome.writes = player.stage.writes();
     player.outcome.requests = player.stage.log();
+    player.outcome.faults = player.stage.faults();
+    player.outcome.changes = lock(&player.world).changes();
     match played {
         Ok(()) => Ok(player.outcome),
         Err((line, what)) => Err(Box::new(player.failure(line, what))),
@@ -181,7 +191,11 @@ impl Player<'_> {
             };
             done.map_err(|what| (line, what))?;
         }
-        self.rest().await.map_err(|what| (None, what))?;
+        if self.in_storm() {
+            self.after_the_storm().await.map_err(|what| (None, what))?;
+        } else {
+            self.rest().await.map_err(|what| (None, what))?;
+        }
         self.sweep().await.map_err(|what| (None, what))
     }
 
@@ -194,7 +208,9 @@ impl Player<'_> {
                 Ok(()) => Vec::new(),
                 Err(error) => format!("error: {error}").lines().map(str::to_owned).collect(),
             };
-            if !look::matches(&step.expected, &seen) {
+            if self.in_storm() {
+                seen.iter().for_each(|line| lock(&self.world).note(self.clock.now(), line));
+            } else if !look::matches(&step.expected, &seen) {
                 if self.mode.update {
                     self.outcome.seen.insert(step.line, seen);
                 } else {
@@ -423,6 +439,48 @@ impl Player<'_> {
         self.until(REST + limits.patience + self.pace.patience, |world| rule::at_rest(world, &limits)).await
     }
 
+    fn in_storm(&self) -> bool {
+        matches!(self.mode.trouble, Trouble::Storm(_))
+    }
+
+    /// Waits until everything that fits runs and the rest is at rest; then a fresh start must find
+    /// nothing to do.
+    async fn after_the_storm(&mut self) -> Result<(), String> {
+        lock(&self.world).note(self.clock.now(), "$ (the storm is over)");
+        self.stage.heal();
+        self.stage.start_product();
+        // Its last crash may have been a moment ago.
+        self.wait(STORM_RESTART_MAX).await;
+        let limits = self.limits;
+        let settled = |world: &World| {
+            let mut wrong = rule::at_rest(world, &limits);
+            wrong.extend(waits_in_vain(world, limits.placement));
+            wrong
+        };
+        self.until(CALM, settled).await?;
+        let before = standing(&lock(&self.world));
+        let running = occupants(&lock(&self.world));
+        lock(&self.world).note(self.clock.now(), "$ (a fresh start)");
+        self.stage.stop_product();
+        self.stage.start_product();
+        self.until(CALM, settled).await?;
+        let after = standing(&lock(&self.world));
+        let ended = |(gang, was): (&GangRef, &State)| {
+            *was != State::Finished && after.get(gang).is_none_or(|now| *now == State::Finished)
+        };
+        if before.iter().any(ended) || !running.is_subset(&occupants(&lock(&self.world))) {
+            // Something ended meanwhile: its place is new, whoever finds it.
+            return Ok(());
+        }
+        let done = |(gang, state): (&GangRef, &State)| {
+            let was = before.get(gang)?;
+            let started = *was == State::Pending && *state == State::Admitted;
+            started.then(|| format!("gang {} waited until a fresh start found its places", gang.name))
+        };
+        let found: Vec<String> = after.iter().filter_map(done).collect();
+        if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+    }
+
     /// Deletes every Job, PodGroup and pod of the story, and waits until nothing is left of them.
     async fn sweep(&mut self) -> Result<(), String> {
         lock(&self.world).note(self.clock.now(), "$ (the story is over: everything is deleted)");
@@ -493,6 +551,17 @@ impl Player<'_> {
 fn reference(kind: kind::Kind, object: &Value) -> Ref {
     let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     Ref { kind, namespace: field("namespace"), name: field("name") }
+}
+
+/// How far every gang is.
+fn standing(world: &World) -> BTreeMap<GangRef, State> {
+    world.gangs().iter().map(|view| (view.gang.clone(), view.state())).collect()
+}
+
+/// The pods that hold a place.
+fn occupants(world: &World) -> BTreeSet<String> {
+    let holding = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod));
+    holding.filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
 }
 
 fn is_look(step: &Step) -> bool {

@@ -27,6 +27,9 @@ pub enum Kind {
     Seed(u64),
     /// The product crashes after its n-th write (from 1).
     Crash(u64),
+    /// Faults and crashes from this seed until the story is over. What the API refuses of the story's
+    /// steps is noted and passed over.
+    Storm(u64),
 }
 
 impl Kind {
@@ -35,7 +38,10 @@ impl Kind {
         let number = |prefix: &str| text.strip_prefix(prefix)?.parse().ok();
         match text {
             "plain" => Some(Self::Plain),
-            _ => number("seed-").map(Self::Seed).or_else(|| number("crash-").map(Self::Crash)),
+            _ => number("seed-")
+                .map(Self::Seed)
+                .or_else(|| number("crash-").map(Self::Crash))
+                .or_else(|| number("storm-").map(Self::Storm)),
         }
     }
 }
@@ -46,6 +52,7 @@ impl fmt::Display for Kind {
             Self::Plain => f.write_str("plain"),
             Self::Seed(seed) => write!(f, "seed-{seed}"),
             Self::Crash(write) => write!(f, "crash-{write}"),
+            Self::Storm(seed) => write!(f, "storm-{seed}"),
         }
     }
 }
@@ -65,13 +72,15 @@ pub fn run(
         placement,
         recovery: scenario.settings.recovery,
         patience: if hindered { scenario.settings.patience } else { Duration::ZERO },
-        stale: matches!(kind, Kind::Seed(_)),
+        stale: matches!(kind, Kind::Seed(_) | Kind::Storm(_)),
     };
-    let (trouble, seed) = match kind {
-        Kind::Plain => (Trouble::None, 0),
-        Kind::Seed(seed) => (Trouble::Seed(seed), seed),
-        Kind::Crash(write) => (Trouble::CrashAfterWrite(write), 0),
+    let trouble = match kind {
+        Kind::Plain => Trouble::None,
+        Kind::Seed(seed) => Trouble::Seed(seed),
+        Kind::Crash(write) => Trouble::CrashAfterWrite(write),
+        Kind::Storm(seed) => Trouble::Storm(seed),
     };
+    let seed = trouble.seed();
     let mode = Mode { trouble, update };
     let work = || {
         let runtime =
@@ -133,7 +142,7 @@ mod tests {
 
     #[test]
     fn kinds_are_read_as_written() {
-        for kind in [Kind::Plain, Kind::Seed(7), Kind::Crash(12)] {
+        for kind in [Kind::Plain, Kind::Seed(7), Kind::Crash(12), Kind::Storm(3)] {
             assert_eq!(Kind::parse(&kind.to_string()), Some(kind));
         }
         assert_eq!(Kind::parse("seed-x"), None);

@@ -64,9 +64,6 @@ impl Pace {
     }
 }
 
-/// How long a crashed process takes to come back.
-const RESTART: Duration = Duration::from_secs(1);
-
 /// A place where a story can be played.
 pub trait Stage {
     /// The time of this place.
@@ -85,6 +82,8 @@ pub trait Stage {
     fn heal(&mut self);
     /// How many writes the product has sent.
     fn writes(&self) -> u64;
+    /// How often the stage itself made trouble.
+    fn faults(&self) -> u32;
     /// The product's last requests, for the trace of a failure.
     fn log(&self) -> Vec<String>;
     /// Why the product ended although nobody stopped it; `None` while it runs as it should.
@@ -150,10 +149,13 @@ impl Stage for EmbeddedStage {
                     ended = product => return format!("{ended:?}"),
                     () = wire.crash() => {}
                 }
-                // One crash a run: what comes after it must set things right.
-                wire.heal();
+                // One crash a run, but for a storm: what comes after it must set things right.
+                let restart = wire.restart();
+                if !wire.storms() {
+                    wire.heal();
+                }
                 config.epoch += 1;
-                clock.sleep(RESTART).await;
+                clock.sleep(restart).await;
             }
         });
     }
@@ -173,6 +175,10 @@ impl Stage for EmbeddedStage {
 
     fn writes(&self) -> u64 {
         self.wire.writes()
+    }
+
+    fn faults(&self) -> u32 {
+        self.wire.faults()
     }
 
     fn log(&self) -> Vec<String> {

@@ -28,12 +28,20 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Trouble stops after so many faults, so that what must be seen in the end can be seen.
 const FAULTS_MAX: u32 = 60;
+/// A storm lasts until the story says that it is over; this bounds one that never would.
+const STORM_FAULTS_MAX: u32 = 2_000;
+/// One write in so many is the last of its process, in a storm.
+const STORM_CRASH_ONE_IN: u64 = 60;
 /// The longest that a request or a reply is on its way; two of them in flight change order.
 const DELAY_MILLIS_MAX: u64 = 25;
 /// The longest that a watch lives when watches are cut.
 const WATCH_MILLIS_MAX: u64 = 20_000;
 /// Requests that are remembered for the trace of a failure.
 const LOG_MAX: usize = 60;
+/// The longest that a process is away in a storm.
+pub const STORM_RESTART_MAX: Duration = Duration::from_secs(60);
+/// How long a crashed process takes to come back.
+const RESTART: Duration = Duration::from_secs(1);
 
 /// How a wire behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,27 @@ pub enum Trouble {
     Seed(u64),
     /// After this write (from 1) took effect, nothing comes back any more.
     CrashAfterWrite(u64),
+    /// It misbehaves from this seed for longer, and kills the process after some of its writes.
+    Storm(u64),
+}
+
+impl Trouble {
+    /// What its choices are drawn from.
+    pub const fn seed(self) -> u64 {
+        match self {
+            Self::Seed(seed) | Self::Storm(seed) => seed,
+            Self::None | Self::CrashAfterWrite(_) => 0,
+        }
+    }
+
+    /// After how many faults everything is carried.
+    const fn faults_max(self) -> u32 {
+        match self {
+            Self::Seed(_) => FAULTS_MAX,
+            Self::Storm(_) => STORM_FAULTS_MAX,
+            Self::None | Self::CrashAfterWrite(_) => 0,
+        }
+    }
 }
 
 /// The state of a wire; clones are the same wire.
@@ -79,9 +108,8 @@ enum Fate {
 impl Wire {
     /// A wire in good order.
     pub fn new(clock: Clock, trouble: Trouble) -> Self {
-        let seed = if let Trouble::Seed(seed) = trouble { seed } else { 0 };
-        let state =
-            State { trouble, random: SplitMix64::new(seed), faults: 0, writes: 0, log: VecDeque::new() };
+        let random = SplitMix64::new(trouble.seed());
+        let state = State { trouble, random, faults: 0, writes: 0, log: VecDeque::new() };
         let crashed = Arc::new(tokio::sync::Notify::new());
         Self { clock, state: Arc::new(Mutex::new(state)), crashed }
     }
@@ -113,6 +141,26 @@ impl Wire {
         self.state().writes
     }
 
+    /// How often it misbehaved.
+    pub fn faults(&self) -> u32 {
+        self.state().faults
+    }
+
+    /// Whether a process that crashes now would be followed by more crashes.
+    pub fn storms(&self) -> bool {
+        matches!(self.state().trouble, Trouble::Storm(_))
+    }
+
+    /// How long a process takes to come back after a crash: a second, in a storm anything up to a
+    /// minute.
+    pub fn restart(&self) -> Duration {
+        let mut state = self.state();
+        match state.trouble {
+            Trouble::Storm(_) => Duration::from_millis(1 << state.random.below(17)).min(STORM_RESTART_MAX),
+            _ => RESTART,
+        }
+    }
+
     /// The last requests and what became of them, oldest first.
     pub fn log(&self) -> Vec<String> {
         self.state().log.iter().cloned().collect()
@@ -142,13 +190,18 @@ impl State {
             Trouble::None => Fate::Carried,
             Trouble::CrashAfterWrite(at) if write && self.writes == at => Fate::Crash,
             Trouble::CrashAfterWrite(_) => Fate::Carried,
-            Trouble::Seed(_) => self.drawn_fate(request.method(), write),
+            Trouble::Seed(_) | Trouble::Storm(_) => self.drawn_fate(request.method(), write),
         }
     }
 
     fn drawn_fate(&mut self, method: &Method, write: bool) -> Fate {
-        if self.faults >= FAULTS_MAX {
+        if self.faults >= self.trouble.faults_max() {
             return Fate::Carried;
+        }
+        let storm = matches!(self.trouble, Trouble::Storm(_));
+        if storm && write && self.random.below(STORM_CRASH_ONE_IN) == 0 {
+            self.faults += 1;
+            return Fate::Crash;
         }
         let fate = match self.random.below(24) {
             0 if write => Fate::ReplyLost,
@@ -166,6 +219,11 @@ impl State {
     fn delay(&mut self) -> Duration {
         match self.trouble {
             Trouble::Seed(_) => Duration::from_millis(self.random.below(DELAY_MILLIS_MAX)),
+            // Mostly as fast as that, sometimes slower than other things that happen.
+            Trouble::Storm(_) => {
+                let most = 1 << self.random.below(12);
+                Duration::from_millis(self.random.below(most))
+            }
             _ => Duration::ZERO,
         }
     }
@@ -173,7 +231,7 @@ impl State {
     /// How long a watch lives, if it is cut; and whether its version then counts as expired.
     fn cut(&mut self) -> Option<(Duration, bool)> {
         match self.trouble {
-            Trouble::Seed(_) if self.faults < FAULTS_MAX => {
+            Trouble::Seed(_) | Trouble::Storm(_) if self.faults < self.trouble.faults_max() => {
                 self.faults += 1;
                 let life = Duration::from_millis(self.random.below(WATCH_MILLIS_MAX));
                 Some((life, self.random.below(4) == 0))

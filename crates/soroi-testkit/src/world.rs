@@ -18,7 +18,7 @@ use crate::scenario::{Condition, GangRef};
 
 pub(crate) use gang::gangs_of_pod;
 pub use gang::{GangView, State, has_ended};
-pub use need::{Amounts, amounts, pod_requests};
+pub use need::{Amounts, amount, amounts, pod_requests};
 
 /// Lines of the trace that a failure shows.
 const TRACE_MAX: usize = 120;
@@ -47,6 +47,8 @@ pub struct World {
     pub(crate) forbidden: Vec<Condition>,
     /// What was broken, in order of appearance.
     pub(crate) violations: Vec<String>,
+    /// Changes of single objects that were told.
+    changes: u64,
 }
 
 impl World {
@@ -81,6 +83,11 @@ impl World {
         }
         let since = self.started.map_or(0.0, |started| now.duration_since(started).as_secs_f64());
         self.trace.push_back(format!("{since:>9.3}s  {text}"));
+    }
+
+    /// How many changes of single objects there were; the rules were asked after each.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// How often the gang's Workload went to Evicted.
@@ -136,6 +143,7 @@ impl World {
     }
 
     fn set(&mut self, key: &Key, object: Value, now: Timestamp) {
+        self.changes += 1;
         let before = self.objects.insert(key.clone(), object.clone());
         for line in told(key, before.as_ref(), &object) {
             self.note(now, &line);
@@ -148,6 +156,7 @@ impl World {
     }
 
     fn remove(&mut self, key: &Key, now: Timestamp) {
+        self.changes += 1;
         if self.objects.remove(key).is_some() && key.0 != kind::EVENT {
             self.note(now, &format!("{} {} gone", key.0.word, key.2));
         }

@@ -1,5 +1,7 @@
 //! Writing an admission down, and showing it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use soroi_engine::event::{Name, PlanPhase};
 
 use super::{Composed, Next, PartSeen, Reached, Scene, of_part, ready};
 use crate::call::Call;
-use crate::course::needs_plan;
+use crate::course::{Course, needs_plan};
 use crate::intake::PlanFacts;
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
@@ -23,14 +25,14 @@ use crate::world::store::{Known, Meta};
 /// Writes the admission down: as a plan where it decides places, else as the status of the gang's
 /// Workloads. A single pod needs no record (its bind is one), nor does a group that only waits for
 /// its turn under Volcano's queue.
-pub(super) fn commit(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Next {
+pub(super) fn commit(scene: Scene<'_>, gang: &Composed, course: &Course, admission: &Admission) -> Next {
     if gang.pod.is_some() {
         return Next::reached(Reached::Committed);
     }
     if needs_plan(admission) {
         return commit_plan(scene, gang, admission);
     }
-    let writes = shown(scene, gang, admission);
+    let writes = shown(scene, gang, course, admission);
     if writes.is_empty() { Next::reached(Reached::Committed) } else { Next::write(writes) }
 }
 
@@ -68,16 +70,28 @@ fn with_version(mut object: Value, meta: &Meta) -> Value {
 }
 
 /// The status of the gang's Workloads follows from the admission; whatever else they say is wrong.
-pub(super) fn shown(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Vec<Write> {
+pub(super) fn shown(scene: Scene<'_>, gang: &Composed, course: &Course, admission: &Admission) -> Vec<Write> {
     if admission.cluster_queue.is_none() {
         return Vec::new();
     }
-    scene.parts(gang).filter_map(|seen| reserve(scene, gang, &seen, &of_part(admission, seen.part))).collect()
+    let unpaid = course.unpaid(admission);
+    let admission = course.without_lost(gang, admission);
+    let each = scene.parts(gang);
+    each.filter_map(|seen| {
+        let ended = ended(&seen, &unpaid);
+        reserve(scene, gang, &seen, &of_part(&admission, seen.part), ended)
+    })
+    .collect()
 }
 
-fn reserve(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, admission: &Admission) -> Option<Write> {
+fn reserve(
+    scene: Scene<'_>,
+    gang: &Composed,
+    seen: &PartSeen<'_>,
+    admission: &Admission,
+    ended: Option<Vec<ReclaimablePod>>,
+) -> Option<Write> {
     let state = &seen.workload.facts;
-    let ended = ended(seen);
     let got = admission.pod_sets.iter().flat_map(|set| set.flavors.values().cloned()).collect();
     let required = scene.world.required_checks(&state.facts, &got);
     let shown = says(seen, admission)
@@ -129,11 +143,13 @@ fn pending_check(name: &Name, now: Timestamp) -> AdmissionCheckState {
     }
 }
 
-/// Pods that will not run again: their quota is free, and the Workload has to say so, if it does not
-/// yet. The numbers only rise (Kueue, ReclaimablePods).
-fn ended(seen: &PartSeen<'_>) -> Option<Vec<ReclaimablePod>> {
+/// Pods that will not run again and whose quota is free: the Workload has to say so, if it does not
+/// yet. The numbers only rise (Kueue, ReclaimablePods). A member of a group that ended well may have
+/// left its place to another, which pays on.
+fn ended(seen: &PartSeen<'_>, unpaid: &BTreeMap<Name, u32>) -> Option<Vec<ReclaimablePod>> {
     let said = &seen.workload.facts.status.reclaimable_pods;
-    let each = seen.part.pod_sets.iter().zip(&seen.part.ended).map(|((name, _), ended)| {
+    let each = seen.part.pod_sets.iter().zip(&seen.part.ended).map(|((name, set), ended)| {
+        let ended = unpaid.get(set).map_or(ended, |unpaid| unpaid.min(ended));
         let said = said.iter().find(|there| *there.name == **name).map_or(0, |there| there.count);
         let count = i32::try_from(*ended).unwrap_or(i32::MAX).max(said);
         ReclaimablePod { name: name.to_string(), count }

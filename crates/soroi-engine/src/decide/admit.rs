@@ -13,7 +13,7 @@ use crate::event::{Amount, Gang, GangId, Millis, Name};
 use crate::minima::Minima;
 use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
-use crate::quota::{Charge, FlavorResource, saturate};
+use crate::quota::{Charge, FlavorResource, Sum, saturate};
 use crate::reason::{Reason, VolcanoProblem};
 
 impl Engine {
@@ -81,10 +81,48 @@ impl Engine {
     /// its own: it is never charged twice.
     pub(super) fn answer(&mut self, id: &GangId, start: &Start) -> Result<Answer, NoAnswer> {
         let lingering = self.gangs[id].lingering.as_ref().map(|lingering| lingering.charge.clone());
-        lingering.iter().for_each(|charge| self.quotas.release(charge));
-        let answer = self.answer_within(start);
-        lingering.iter().for_each(|charge| self.quotas.charge(charge));
-        answer
+        let Some(own) = lingering else { return self.answer_within(start) };
+        self.quotas.release(&own);
+        let answer = self.answer_within(start).map_err(|no| {
+            let left = no.blockers.iter().map(|blocker| self.left_for(blocker)).collect();
+            (no, left)
+        });
+        self.quotas.charge(&own);
+        answer.map_err(|(no, left)| self.besides_its_own(no, left))
+    }
+
+    /// What is left of the quota that a blocker speaks of.
+    fn left_for(&self, blocker: &Blocker) -> Option<Sum> {
+        match blocker {
+            Blocker::QuotaShort(it) | Blocker::QuotaEnough(it) => {
+                Some(self.quotas.kueue.available(&it.queue, &it.what))
+            }
+            Blocker::CapabilityShort(it) | Blocker::CapabilityEnough(it) => {
+                Some(self.quotas.volcano.left(&it.queue, &it.resource).into())
+            }
+            Blocker::Places(_) => None,
+        }
+    }
+
+    /// An answer that was found without what the gang holds itself, said of the quota as it is with
+    /// that: a blocker that took the own part for free would be falsified as soon as it was made.
+    /// `left` is what was left then, for each blocker.
+    fn besides_its_own(&self, mut no: NoAnswer, left: Vec<Option<Sum>>) -> NoAnswer {
+        let blockers = std::mem::take(&mut no.blockers).into_iter().zip(left);
+        no.blockers = blockers
+            .map(|(mut blocker, left)| {
+                let own = left.zip(self.left_for(&blocker)).map_or(0, |(without, with)| without - with);
+                match &mut blocker {
+                    Blocker::QuotaShort(it) | Blocker::QuotaEnough(it) => it.needed -= own,
+                    Blocker::CapabilityShort(it) | Blocker::CapabilityEnough(it) => {
+                        it.needed = it.needed.saturating_sub(saturate(own));
+                    }
+                    Blocker::Places(_) => {}
+                }
+                blocker
+            })
+            .collect();
+        no
     }
 
     /// The whole gang if possible; else, where fewer members are worth something, as many as

@@ -163,8 +163,10 @@ impl Engine {
     }
 
     fn gang_gone(&mut self, id: &GangId) {
-        if let Some(state) = self.gangs.get_mut(id) {
-            state.gone = true;
+        // Told again, it is no news: nothing of it is looked at, and nothing else put off for it.
+        if let Some(state) = self.gangs.get_mut(id)
+            && !std::mem::replace(&mut state.gone, true)
+        {
             self.touch(id);
         }
     }

@@ -17,7 +17,8 @@ pub fn amounts(list: &Value) -> Amounts {
     entries.map(|(name, quantity)| (name.clone(), amount(name, quantity))).collect()
 }
 
-fn amount(name: &str, quantity: &Value) -> i64 {
+/// One amount of a resource; what cannot be read counts as nothing.
+pub fn amount(name: &str, quantity: &Value) -> i64 {
     let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
     text.parse::<Quantity>().map_or(0, |quantity| base_units(name, &quantity))
 }

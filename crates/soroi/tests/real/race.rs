@@ -12,10 +12,10 @@ use crate::product::Product;
 const NODES: usize = 4;
 const GPUS_PER_NODE: usize = 8;
 /// A steady stream, so that some pod is placed at whatever moment a gang starts; together with the
-/// gangs they want more GPUs than there are.
-const WAVES: usize = 100;
-const PODS_PER_WAVE: usize = 6;
-const GANGS: usize = 12;
+/// gangs they want more GPUs than there are. Three thousand pods in all.
+const WAVES: usize = 250;
+const PODS_PER_WAVE: usize = 12;
+const GANGS: usize = 30;
 const MEMBERS: usize = 8;
 /// How long a gang may be seen below its minimum: until a refused member may be made anew (10 s, the
 /// Job controller's pause) and a while on a slow machine.

@@ -330,6 +330,12 @@ impl Board {
             .map(|pod| pod.name.clone())
             .collect();
         members.iter().for_each(|pod| self.remove_pod(pod));
+        self.end_admission(id);
+    }
+
+    /// The admission is taken back while its pods are still on their way out.
+    pub(crate) fn end_admission(&mut self, id: &GangId) {
+        let name = self.gang_named(id);
         if self.gangs.contains_key(&name) {
             self.change_gang(&name, |gang| gang.admitted = None);
         }

@@ -679,3 +679,52 @@ fn a_plan_that_was_removed_by_force_is_written_again() {
         "#]],
     );
 }
+
+#[test]
+fn a_gang_that_still_holds_quota_of_its_last_admission_waits_for_places() {
+    // Its own quota would do, its own pods are still in the way: that is an answer, not a riddle.
+    check(
+        "
+        node a gpu=2
+        queue q gpu=2
+        auto bind
+        gang g queue=q pods=2 gpu=1
+        commit g
+        members g
+        off g
+        terminate g-0
+        terminate g-1
+        takenback g
+        ready g
+        gone g-0
+        gone g-1
+        show
+        ",
+        expect![[r#"
+            node a gpu=2
+            queue q gpu=2
+            auto bind
+            gang g queue=q pods=2 gpu=1
+              admit g; mainx2 [default] a*2
+            commit g
+            members g
+              bind g-0 to a
+              bind g-1 to a
+              settled g
+            off g
+              undo g after its start: Off(Deactivated)
+            terminate g-0
+            terminate g-1
+            takenback g
+              pending g: The workload is deactivated
+            ready g
+              pending g: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
+            gone g-0
+            gone g-1
+              admit g; mainx2 [default] a*2
+            show
+              a: (g) (g)
+              g: assumed, 0 running
+        "#]],
+    );
+}

@@ -231,6 +231,7 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
             board.engine.confirm(Outcome::NotBound { pod: name.into(), lost }, board.now);
         }
         "undone" => board.carry_out_undo(&board.gangs[name].id.clone()),
+        "takenback" => board.end_admission(&board.gangs[name].id.clone()),
         "planlost" => {
             let id = board.gangs[name].id.clone();
             board.plans.remove(&id);

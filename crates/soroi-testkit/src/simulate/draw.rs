@@ -1,0 +1,278 @@
+//! Which story does a seed tell? A small cluster, gangs that come and go, and what befalls both.
+//!
+//! Everything is small on purpose: few nodes and few GPUs meet each other more often than many. The
+//! last steps end what befell the cluster, so that what fits can be expected to run. Knows the words
+//! of `scenarios/README.md`; never a client.
+
+use soroi_watch::SplitMix64;
+
+use super::Drawn;
+use crate::scenario::Placement;
+
+/// Things that happen in one story.
+const HAPPENINGS: (u64, u64) = (8, 30);
+/// Gangs of which some exist at once.
+const NAMES: u64 = 6;
+
+/// The story of `seed`.
+pub fn draw(seed: u64) -> Drawn {
+    let mut dice = Dice(SplitMix64::new(seed ^ 0x5eed_0f50_7261_6e67));
+    // Unified promises most, so it is tried most.
+    let placement = match dice.below(10) {
+        0 => Placement::TopologyOnly,
+        1 => Placement::QuotaOnly,
+        2 | 3 => Placement::AfterAdmission,
+        _ => Placement::Unified,
+    };
+    let site = Site::drawn(&mut dice);
+    let mut steps = site.steps();
+    let mut made = 0;
+    for _ in 0..dice.between(HAPPENINGS.0, HAPPENINGS.1) {
+        site.happening(&mut dice, &mut made, &mut steps);
+        if dice.chance(2, 3) {
+            steps.push(format!("wait {}", dice.span()));
+        }
+    }
+    steps.extend(site.calm());
+    Drawn { seed, placement, steps }
+}
+
+/// A source of choices.
+struct Dice(SplitMix64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.below(bound)
+    }
+
+    /// From `least` to `most`, both included.
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least + 1)
+    }
+
+    fn chance(&mut self, of: u64, in_all: u64) -> bool {
+        self.below(in_all) < of
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        let at = usize::try_from(self.below(of.len() as u64)).unwrap_or(0);
+        of.get(at).copied().unwrap_or("")
+    }
+
+    /// Mostly short, sometimes longer than a time-out.
+    fn span(&mut self) -> &'static str {
+        self.one(&["5ms", "20ms", "100ms", "300ms", "1s", "1s", "3s", "10s", "30s", "70s"])
+    }
+}
+
+/// The cluster of a story.
+struct Site {
+    nodes: u64,
+    gpus: u64,
+    racks: u64,
+    /// A topology of racks and hosts on the flavor.
+    topology: bool,
+    queues: Vec<(&'static str, u64)>,
+    cohort: bool,
+}
+
+impl Site {
+    fn drawn(dice: &mut Dice) -> Self {
+        let (nodes, gpus) = (dice.between(2, 5), dice.between(1, 4));
+        let all = nodes * gpus;
+        let mut queues = vec![("main", dice.between(all.div_ceil(2), all + 2))];
+        if dice.chance(1, 3) {
+            queues.push(("side", dice.between(1, all)));
+        }
+        let cohort = queues.len() > 1 && dice.chance(1, 2);
+        Self { nodes, gpus, racks: dice.between(1, 2), topology: dice.chance(1, 2), queues, cohort }
+    }
+
+    fn steps(&self) -> Vec<String> {
+        let mut steps: Vec<String> = (1..=self.nodes).map(|at| self.node(at)).collect();
+        let mut flavor = "";
+        if self.topology {
+            steps.extend(["topology default rack host".into(), "flavor main topology=default".into()]);
+            flavor = " flavor=main";
+        }
+        let cohort = if self.cohort { " cohort=all" } else { "" };
+        for (name, quota) in &self.queues {
+            steps.push(format!("queue {name} gpu={quota}{flavor}{cohort}"));
+        }
+        steps.extend(["priority high value=100".into(), "priority low value=-5".into()]);
+        steps
+    }
+
+    /// The line that makes a node, or sets it right again.
+    fn node(&self, at: u64) -> String {
+        format!("node w{at} gpu={} rack=r{}", self.gpus, at % self.racks)
+    }
+
+    /// Ends what befell the cluster.
+    fn calm(&self) -> Vec<String> {
+        let mut steps = Vec::new();
+        for at in 1..=self.nodes {
+            steps.extend([
+                format!("kubelet w{at} alive"),
+                self.node(at),
+                format!("uncordon w{at}"),
+                format!("taint w{at} broken-"),
+            ]);
+        }
+        for (name, quota) in &self.queues {
+            steps.push(format!("patch queue {name} {{spec: {{stopPolicy: None}}}}"));
+            steps.push(self.quota(name, *quota));
+        }
+        steps.extend(["product start".into(), "wait 1s".into()]);
+        steps
+    }
+
+    fn quota(&self, queue: &str, amount: u64) -> String {
+        let flavor = if self.topology { "main" } else { "default" };
+        format!(
+            "patch queue {queue} {{spec: {{resourceGroups: [{{coveredResources: [example.com/gpu], flavors: \
+             [{{name: {flavor}, resources: [{{name: example.com/gpu, nominalQuota: {amount}}}]}}]}}]}}}}"
+        )
+    }
+
+    fn happening(&self, dice: &mut Dice, made: &mut u64, steps: &mut Vec<String>) {
+        let gang = format!("g{}", dice.below(NAMES));
+        let group = format!("p{}", dice.below(NAMES));
+        let either = if dice.chance(2, 3) { &gang } else { &group };
+        let node = format!("w{}", dice.between(1, self.nodes));
+        steps.push(match dice.below(40) {
+            0..=11 => return self.job(dice, &gang, steps),
+            12..=14 => return self.group(dice, &group, steps),
+            15 | 16 => format!("delete job {gang}"),
+            17 => format!("delete group {group}"),
+            18 | 19 => format!("delete pod of {either}"),
+            20 => format!("evict pods of {either}"),
+            21 => format!("delete pod of {either} on {node}"),
+            22 => format!("cordon {node}"),
+            23 => format!("uncordon {node}"),
+            24 => format!("taint {node} broken=yes:{}", dice.one(&["NoSchedule", "NoExecute"])),
+            25 => format!("taint {node} broken-"),
+            26 => format!("kubelet {node} {}", dice.one(&["dead", "unreachable"])),
+            27 => format!("kubelet {node} alive"),
+            28 => format!("delete node {node}"),
+            29 => self.node(dice.between(1, self.nodes)),
+            30 => format!("label node {node} rack=r{}", dice.below(self.racks + 1)),
+            31 | 32 => {
+                *made += 1;
+                format!("pod u{made} gpu=1 runs={} scheduler=default-scheduler", dice.span())
+            }
+            33 => format!("patch job {gang} {{spec: {{suspend: {}}}}}", dice.one(&["true", "false"])),
+            35 => format!(
+                "patch workload of {either} {{spec: {{active: {}}}}}",
+                dice.one(&["true", "false", "true"])
+            ),
+            36 => {
+                let queue = dice.one(&["main", "main", "side"]);
+                format!(
+                    "patch queue {queue} {{spec: {{stopPolicy: {}}}}}",
+                    dice.one(&["None", "Hold", "HoldAndDrain", "None"])
+                )
+            }
+            37 => {
+                let amount = dice.between(0, self.nodes * self.gpus);
+                self.quota(dice.one(&["main", "main", "side"]), amount)
+            }
+            38 => format!(
+                "patch node {node} status {{allocatable: {{example.com/gpu: '{}'}}}}",
+                dice.below(self.gpus + 1)
+            ),
+            _ => dice.one(&["product stop", "product start", "product start"]).to_owned(),
+        });
+    }
+
+    /// A name that is there is given anew; a Job that is resized while it runs is not, for no rule says
+    /// yet what then.
+    fn job(&self, dice: &mut Dice, name: &str, steps: &mut Vec<String>) {
+        steps.push(format!("delete job {name}"));
+        steps.push(format!("wait {}", dice.span()));
+        let mut line =
+            format!("job {name} pods={} gpu={}", dice.between(1, 5), dice.between(1, 2.min(self.gpus)));
+        if dice.chance(1, 4) && self.queues.len() > 1 {
+            line.push_str(" queue=side");
+        }
+        line.push_str(&self.habits(dice));
+        if dice.chance(1, 5) {
+            line.push_str(&format!(" priority={}", dice.one(&["high", "low"])));
+        }
+        if dice.chance(1, 4) {
+            line.push_str(" indexed");
+        }
+        if dice.chance(1, 5) {
+            line.push_str(&format!(" backoff={}", dice.below(3)));
+        }
+        if dice.chance(1, 6) {
+            line.push_str(" replace=Failed");
+        }
+        if self.topology && dice.chance(1, 2) {
+            let levels =
+                ["required=rack", "required=host", "preferred=rack", "preferred=host", "unconstrained"];
+            line.push_str(&format!(" {}", dice.one(&levels)));
+        }
+        steps.push(line);
+    }
+
+    /// How long its pods run and how they end.
+    fn habits(&self, dice: &mut Dice) -> String {
+        let mut line = String::new();
+        if dice.chance(2, 3) {
+            line.push_str(&format!(" runs={}", dice.one(&["1s", "5s", "20s", "60s", "300s"])));
+            if dice.chance(1, 10) {
+                line.push_str(" exit=1");
+            }
+        }
+        if dice.chance(1, 5) {
+            line.push_str(&format!(" starts={}", dice.one(&["1s", "10s"])));
+        }
+        if dice.chance(1, 5) {
+            line.push_str(&format!(" stops={}", dice.one(&["1s", "10s", "25s"])));
+        }
+        line
+    }
+
+    /// A PodGroup with bare pods: the group or its pods may come first, and not all pods at once.
+    fn group(&self, dice: &mut Dice, name: &str, steps: &mut Vec<String>) {
+        let pods = dice.between(1, 4);
+        let least = dice.between(1, pods);
+        let habits = self.habits(dice);
+        let head = format!("group {name} min={least} queue=main");
+        let members: Vec<String> =
+            (0..pods).map(|at| format!("pod {name}-{at} group={name} gpu=1{habits}")).collect();
+        let first = dice.chance(3, 4);
+        if first {
+            steps.push(head.clone());
+        }
+        for member in members {
+            steps.push(member);
+            if dice.chance(1, 4) {
+                steps.push(format!("wait {}", dice.span()));
+            }
+        }
+        if !first {
+            steps.push(head);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn every_seed_is_a_page_that_can_be_read_and_equal_seeds_are_equal_pages() {
+        for seed in 0..500 {
+            let drawn = draw(seed);
+            let page = drawn.page();
+            if let Err(error) = Scenario::parse("drawn", &page) {
+                panic!("seed {seed}: {error}\n{page}");
+            }
+            assert_eq!(draw(seed), drawn);
+        }
+        assert_ne!(draw(1), draw(2));
+    }
+}
