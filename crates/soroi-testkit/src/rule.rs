@@ -131,14 +131,15 @@ fn gangs_between(world: &mut World, now: Timestamp) {
         .iter()
         .map(|view| {
             let over = view.minimum() == 0 || over(view);
-            (view.gang.clone(), members(world, view), lack(world, view), over)
+            (view.gang.clone(), view.bound().len(), lack(world, view), over)
         })
         .collect();
-    for (gang, members, lack, over) in views {
-        if members > 0 && lack.is_none() {
+    for (gang, bound, lack, over) in views {
+        if bound > 0 && lack.is_none() {
             world.were_whole.insert(gang.clone());
         }
-        if members == 0 || lack.is_none() || over {
+        // Members that are done hold nothing: without bound ones the gang is empty.
+        if bound == 0 || lack.is_none() || over {
             world.between.remove(&gang);
         } else {
             world.between.entry(gang).or_insert(now);
@@ -280,7 +281,7 @@ fn gang_at_rest(world: &World, view: &GangView<'_>, limits: &Limits) -> Vec<Stri
         return broken;
     }
     if let Some(lack) =
-        lack.as_ref().filter(|_| limits.placement.all_or_nothing() && members(world, view) > 0)
+        lack.as_ref().filter(|_| limits.placement.all_or_nothing() && !view.bound().is_empty())
     {
         broken.push(format!("gang {name} rests at {lack}"));
     }

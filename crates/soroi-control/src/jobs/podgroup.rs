@@ -81,8 +81,8 @@ pub(crate) fn wants(
         project::status::finish(&mut after, succeeded, "All pods of the group have ended", moment);
         return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
     }
-    if members.is_empty() && state.facts.admitted.is_some() {
-        // Nothing is left that could hold its quota.
+    if members.is_empty() && !state.facts.finished {
+        // Nothing is left that could hold its quota, or wait for one.
         let mut after = state.status.clone();
         let moment = Moment { generation: workload.meta.generation, now: at };
         project::status::undo(&mut after, "The group has no pods", moment);

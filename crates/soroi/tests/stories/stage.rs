@@ -112,6 +112,10 @@ impl Stage for RealStage<'_> {
 
     fn heal(&mut self) {}
 
+    fn faults(&self) -> u32 {
+        0
+    }
+
     fn writes(&self) -> u64 {
         0
     }
