@@ -41,8 +41,7 @@ enum Chore {
     /// Measures Soroi on a real control plane, beside rivals; every figure of the README
     ///
     /// Builds the release program, starts a control plane with what each part needs, measures, and
-    /// takes it down. All parts take about 45 minutes on two cores, with --quick 5. Go 1.26 is needed
-    /// once.
+    /// takes it down. --quick measures small sizes, to see that it works. Go 1.26 is needed once.
     Bench(bench::Args),
     /// Plays stories that nobody wrote, each from its seed, in a storm of faults and crashes
     ///

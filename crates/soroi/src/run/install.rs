@@ -4,6 +4,7 @@
 //! Knows what is to be there. What another product has installed is never overwritten: taking that
 //! over is a step of its own.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -82,14 +83,31 @@ fn name(crd: &CustomResourceDefinition) -> &str {
 async fn define(client: &kube::Client, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
     let name = name(crd);
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-    if let Some(there) = get::<CustomResourceDefinition>(client, &path).await?
-        && is_foreign(&there)
-    {
-        tracing::info!(name, "the definition of another product is left as it is");
-        return Ok(());
+    if let Some(there) = get::<CustomResourceDefinition>(client, &path).await? {
+        if is_foreign(&there) {
+            tracing::info!(name, "the definition of another product is left as it is");
+            return Ok(());
+        }
+        if serves_more(&there, crd) {
+            tracing::info!(
+                name,
+                "the definition serves more versions than these settings need: left as it is"
+            );
+            return Ok(());
+        }
     }
     apply(client, &path, &serde_json::to_value(crd)?).await?;
     Ok(())
+}
+
+/// It serves all that ours would, and another version besides: whoever installed that has clients for
+/// it, and a start with fewer settings is no reason to take it away.
+fn serves_more(there: &CustomResourceDefinition, ours: &CustomResourceDefinition) -> bool {
+    let served = |crd: &CustomResourceDefinition| -> BTreeSet<String> {
+        crd.spec.versions.iter().filter(|one| one.served).map(|one| one.name.clone()).collect()
+    };
+    let (there, ours) = (served(there), served(ours));
+    there.len() > ours.len() && there.is_superset(&ours)
 }
 
 /// Made by the generator that Kueue and Volcano use (it leaves its version), or converted by a
@@ -130,6 +148,19 @@ pub(crate) async fn served(
 mod tests {
     use super::*;
     use crate::run::config::Webhooks;
+
+    #[test]
+    fn a_definition_that_serves_old_clients_too_is_not_taken_back() {
+        let converted = objects::definitions(&Webhooks::default(), "soroi-system");
+        let mut more = 0;
+        for (plain, full) in soroi_api::crds::all().iter().zip(&converted) {
+            assert_eq!(name(plain), name(full));
+            assert!(!serves_more(plain, full) && !serves_more(full, full), "{}", name(full));
+            more += usize::from(serves_more(full, plain));
+        }
+        // Those of Kueue have an older version.
+        assert!(more > 0);
+    }
 
     #[test]
     fn definitions_of_others_are_known_by_their_generator_and_conversion() {
