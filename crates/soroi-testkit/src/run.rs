@@ -101,7 +101,8 @@ pub fn run(
     }
 }
 
-fn broken(what: String) -> Box<Failure> {
+/// A failure before anything could be played.
+pub(crate) fn broken(what: String) -> Box<Failure> {
     Box::new(Failure { line: None, what, trace: Vec::new(), requests: Vec::new() })
 }
 

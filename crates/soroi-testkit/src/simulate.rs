@@ -18,7 +18,7 @@ pub mod fits;
 use std::ops::ControlFlow;
 
 use crate::play::{Failure, Outcome};
-use crate::run::{Kind, run};
+use crate::run::{Kind, broken, run};
 use crate::scenario::{Placement, Scenario};
 
 pub use draw::draw;
@@ -51,8 +51,6 @@ impl Drawn {
     /// The first thing that was not as it must be.
     pub fn play(&self) -> Result<Outcome, Box<Failure>> {
         let name = format!("seed-{}", self.seed);
-        let broken =
-            |what: String| Box::new(Failure { line: None, what, trace: Vec::new(), requests: Vec::new() });
         let scenario = Scenario::parse(&name, &self.page()).map_err(|error| broken(error.to_string()))?;
         run(&scenario, self.placement, Kind::Storm(self.seed), false)
     }
