@@ -178,7 +178,7 @@ impl Site {
                 self.quota(dice.one(&["main", "main", "side"]), amount)
             }
             38 => format!(
-                "patch node {node} status {{allocatable: {{example.com/gpu: '{}'}}}}",
+                "patch node {node} status {{status: {{allocatable: {{example.com/gpu: '{}'}}}}}}",
                 dice.below(self.gpus + 1)
             ),
             _ => dice.one(&["product stop", "product start", "product start"]).to_owned(),
