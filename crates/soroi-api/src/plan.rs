@@ -112,7 +112,7 @@ pub struct GangPlanSpec {
     pub pods: i32,
     /// What each pod set got.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 18))]
+    #[schemars(length(max = 256))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub pod_sets: Vec<PlannedPodSet>,
     /// Gangs that leave for this one (phase Holding).
@@ -166,6 +166,11 @@ pub struct PlannedPodSet {
     /// How many of its pods have a place or are paid for.
     #[schemars(range(min = 0))]
     pub count: i32,
+    /// The fingerprint of what its pods ask for, where the pods of a PodGroup make the pod set: by it
+    /// they keep its name when pods of another kind join the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub shape: Option<String>,
     /// The flavor that pays for each resource.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::string_map")]

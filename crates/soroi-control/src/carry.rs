@@ -21,7 +21,7 @@ use soroi_engine::decision::Admission;
 use soroi_engine::event::{Name, PodUid};
 
 use crate::course::{Course, Stage};
-use crate::intake::{JobFacts, PlanFacts};
+use crate::intake::{JobFacts, PlanFacts, group};
 use crate::lanes::Write;
 use crate::parsed::WorkloadState;
 use crate::project::plan::PlanOf;
@@ -125,7 +125,17 @@ impl<'a> Scene<'a> {
             local_queue: gang.gang.local_queue.as_deref(),
             volcano_queue: gang.gang.volcano_queue.as_deref(),
             min_members: gang.gang.minima.as_ref().map(|minima| minima.members),
+            shapes: self.shapes(gang),
         }
+    }
+
+    /// By pod set of a PodGroup of pods: the fingerprint of the shape that it was decided for.
+    fn shapes(&self, gang: &Composed) -> BTreeMap<Name, Name> {
+        let of_jobs = gang.parts.iter().any(|part| part.job.is_some());
+        let sets = gang.gang.pod_sets.iter().filter(|_| gang.group.is_some() && !of_jobs);
+        let now = sets.map(|set| (set.name.clone(), group::fingerprint(&set.shape)));
+        let before = self.plan(gang).into_iter().flat_map(|known| known.facts.named.iter().cloned());
+        now.chain(before).collect()
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Admission {
 }
 
 /// What one pod set got.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodSetAdmission {
     /// Its name.
     pub name: Name,

@@ -53,6 +53,10 @@ impl Display for Reason {
                     "pods name the scheduler {scheduler}, but placement policy {policy:?} needs Soroi's"
                 )
             }
+            Self::NotAdmittedWith { pod_set } => write!(
+                f,
+                "the group was admitted without pod set {pod_set}: its pods start with the group's next admission"
+            ),
         }
     }
 }

@@ -47,6 +47,11 @@ pub enum Reason {
         /// The policy that needs ours.
         policy: Policy,
     },
+    /// It runs, and members came that are of no pod set it was admitted with.
+    NotAdmittedWith {
+        /// The pod set that they would be.
+        pod_set: Name,
+    },
 }
 
 impl Reason {

@@ -10,6 +10,7 @@ use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit,
 use crate::call::Call;
 use crate::course::{Stage, Told};
 use crate::intake::PodFacts;
+use crate::intake::group::{Named, pod_sets};
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
@@ -137,7 +138,7 @@ pub(crate) fn group(
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
-        (Some(told), _) => verdict(told, &pods),
+        (Some(told), _) => verdict(told, &pods, &scene.world.named(group, None)),
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         _ => Verdict::Underway,
     };
@@ -151,10 +152,10 @@ pub(crate) fn group(
     (patch.map(|patch| Write { target, call: Call::Merge(patch) }), event)
 }
 
-fn verdict<'a>(told: &'a Told, pods: &[&PodFacts]) -> Verdict<'a> {
+fn verdict<'a>(told: &'a Told, pods: &[&PodFacts], named: &[Named]) -> Verdict<'a> {
     match (&told.reason, place_problem(&told.reason)) {
         (_, Some((set, problem))) => {
-            let sets = crate::intake::group::pod_sets(pods.iter().copied());
+            let sets = pod_sets(pods.iter().copied(), named);
             let of_name = sets.into_iter().find(|one| one.name == *set);
             Verdict::NoPlace(of_name.and_then(|set| set.role), problem)
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use sha1::{Digest, Sha1};
 use soroi_api::labels::kueue as kueue_keys;
 use soroi_api::names;
 use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
@@ -128,11 +129,22 @@ pub struct GroupPodSet {
     pub example: Name,
 }
 
+/// A pod set that was decided before: its name, and the fingerprint of its pods' shape.
+pub type Named = (Name, Name);
+
+/// What a shape is recognised by later: equal for equal shapes. The text that it is made of may
+/// change with a version of ours; pod sets are then told apart as if they were new.
+pub fn fingerprint(shape: &Shape) -> Name {
+    let digest = Sha1::digest(format!("{shape:?}"));
+    digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
 /// The members of a PodGroup by role and shape. Pods that have failed, or are being deleted without
 /// having run to their end, are no members any more; those that succeeded still are.
 ///
-/// The order is that of role, then shape, so that it does not depend on the order of the pods.
-pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<GroupPodSet> {
+/// The order is that of role, then shape, so that it does not depend on the order of the pods. What
+/// was decided keeps its name, whatever comes later: `known`.
+pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>, known: &[Named]) -> Vec<GroupPodSet> {
     type Kind = (Option<Name>, Arc<Shape>);
     let mut sets: BTreeMap<Kind, (u32, &PodFacts)> = BTreeMap::new();
     for member in members {
@@ -146,16 +158,31 @@ pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>) -> Vec<Grou
             *example = member;
         }
     }
-    let mut used: BTreeSet<Name> = BTreeSet::new();
+    let mut used: BTreeSet<Name> = known.iter().map(|(name, _)| name.clone()).collect();
     let each = sets.into_iter().map(|((role, shape), (count, example))| {
         let base = role.clone().filter(|role| names_a_pod_set(role)).unwrap_or_else(|| Arc::from("main"));
-        let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
-        let mut names = std::iter::once(base.clone()).chain(numbered);
-        let name = names.find(|name| used.insert(name.clone())).expect("there are numbers enough");
+        let name = known_name(known, &base, &shape).unwrap_or_else(|| {
+            let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
+            let mut names = std::iter::once(base.clone()).chain(numbered);
+            names.find(|name| used.insert(name.clone())).expect("there are numbers enough")
+        });
         let (topology, example) = (example.topology.clone(), example.pod.uid.clone());
         GroupPodSet { name, role, shape, topology, count, example }
     });
     each.collect()
+}
+
+/// The name under which pods of this shape were decided, if they were.
+fn known_name(known: &[Named], base: &str, shape: &Shape) -> Option<Name> {
+    let of_base = |name: &str| {
+        let number = name.strip_prefix(base).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+        number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    if known.is_empty() {
+        return None;
+    }
+    let print = fingerprint(shape);
+    known.iter().find(|(name, of)| *of == print && of_base(name)).map(|(name, _)| name.clone())
 }
 
 /// Why no Workload can stand for these members, if none can: the first pod (by name) that asks for what

@@ -6,6 +6,7 @@ use soroi_api::plan::{GangPlan, PlanPhase, PlanUndo, PlannedPodSet};
 use soroi_engine::decision::{Admission, PodSetAdmission};
 use soroi_engine::event::{self, Name};
 
+use super::group;
 use super::queue::{amount, policy};
 use super::workload::topology_places;
 use super::{Invalid, some_name, too_many_pods};
@@ -17,6 +18,8 @@ pub struct PlanFacts {
     pub plan: event::Plan,
     /// Why and how it is taken back (phase Undoing).
     pub undo: Option<PlanUndo>,
+    /// The pod sets that pods of a PodGroup make.
+    pub named: Vec<group::Named>,
 }
 
 /// A GangPlan.
@@ -50,7 +53,12 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
     if let Some(problem) = too_many_pods("spec.podSets", counts) {
         return Err(problem);
     }
+    let named = spec.pod_sets.iter().filter_map(|set| {
+        let shape = set.shape.as_ref()?;
+        Some((Arc::from(set.name.as_str()), Arc::from(shape.as_str())))
+    });
     Ok(PlanFacts {
+        named: named.collect(),
         plan: event::Plan {
             gang: admission.gang.clone(),
             owners: spec.owners.iter().map(|owner| Arc::from(owner.as_str())).collect(),

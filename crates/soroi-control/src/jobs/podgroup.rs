@@ -50,7 +50,7 @@ pub(crate) fn wants(
         return Vec::new();
     }
     let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
-    let sets = pod_sets(live.clone());
+    let sets = pod_sets(live.clone(), &[]);
     if workload.is_none() && refused(live, &sets).is_some() {
         return Vec::new();
     }

@@ -1,5 +1,7 @@
 //! The GangPlan of a decision, and what changes in it while it is carried out.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, OwnerReference};
 use soroi_api::labels::soroi as soroi_keys;
@@ -32,6 +34,8 @@ pub struct PlanOf<'a> {
     pub volcano_queue: Option<&'a str>,
     /// With how few pods the gang is whole.
     pub min_members: Option<u32>,
+    /// By pod set, where pods of a PodGroup make it: the fingerprint of their shape.
+    pub shapes: BTreeMap<event::Name, event::Name>,
 }
 
 /// The commit record of a decision, as it is created or, with the same name, replaced.
@@ -48,7 +52,7 @@ pub fn plan(of: &PlanOf<'_>, admission: &Admission, phase: event::PlanPhase, now
         volcano_queue: of.volcano_queue.map(Into::into),
         min_members: of.min_members.map(pods),
         pods: pods(total),
-        pod_sets: admission.pod_sets.iter().map(planned).collect(),
+        pod_sets: admission.pod_sets.iter().map(|set| planned(set, of.shapes.get(&set.name))).collect(),
         victims: Vec::new(),
     };
     let mut plan = GangPlan::new(&names::gang_plan(&gang.uid), spec);
@@ -81,7 +85,7 @@ fn pods(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-fn planned(set: &PodSetAdmission) -> PlannedPodSet {
+fn planned(set: &PodSetAdmission, shape: Option<&event::Name>) -> PlannedPodSet {
     let usage = set.usage.iter();
     let usage: Quantities =
         usage.map(|(resource, amount)| (resource.to_string(), Quantity::of(resource, *amount))).collect();
@@ -89,6 +93,7 @@ fn planned(set: &PodSetAdmission) -> PlannedPodSet {
     PlannedPodSet {
         name: set.name.to_string(),
         count: pods(set.count),
+        shape: shape.map(ToString::to_string),
         flavors: flavors.collect(),
         usage,
         nodes: NodeGroup::compress(set.nodes.iter().map(|(node, pods)| (&**node, *pods))),

@@ -284,7 +284,7 @@ impl World {
     ) -> Option<Composed> {
         let members = self.group_members(group, feeders);
         let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
-        let sets = group::pod_sets(live.clone());
+        let sets = group::pod_sets(live.clone(), &self.named(group, workload));
         let refused = group::refused(live.clone(), &sets);
         let succeeded = members.iter().copied().filter(|pod| pod.pod.phase == PodPhase::Succeeded);
         let gone = self.done_and_gone(group);
@@ -345,6 +345,16 @@ impl World {
         let direct = self.members(&group.key).map(|known| &known.facts);
         let direct = direct.filter(|pod| !feeders.iter().any(|job| pod.job.as_ref() == Some(&job.uid)));
         direct.chain(fed).collect()
+    }
+
+    /// The pod sets of a group that was decided: as its plan has them, else as its Workload does.
+    pub(crate) fn named(&self, group: &GroupFacts, workload: Option<&WorkloadFacts>) -> Vec<group::Named> {
+        if let Some(plan) = self.plan(&group.namespace, &group.uid) {
+            return plan.facts.named.clone();
+        }
+        let admitted = workload.filter(|workload| workload.admitted.is_some());
+        let sets = admitted.into_iter().flat_map(|workload| &workload.pod_sets);
+        sets.map(|set| (set.name.clone(), group::fingerprint(&set.shape))).collect()
     }
 
     /// Whether pods of this group already have their node.
@@ -447,6 +457,12 @@ fn gather(
 ) -> Readiness {
     let live = pod_sets.iter().map(|set| (set.role.as_ref(), set.count));
     let lack = group.minima().lack(live.chain(done.iter().copied()));
+    if pod_sets.len() > soroi_engine::POD_SETS_MAX {
+        let (kinds, most) = (pod_sets.len(), soroi_engine::POD_SETS_MAX);
+        let problem = format!("its pods are of {kinds} distinct kinds, of which a gang may have {most}");
+        let problem = intake::Invalid::new("metadata.annotations[scheduling.k8s.io/group-name]", problem);
+        return Readiness::NotYet(NotYet::Invalid(problem.reason()));
+    }
     match (own, lack, parts) {
         (Readiness::Ready, Some(lack), Readiness::Ready) => Readiness::NotYet(NotYet::MembersMissing(lack)),
         (Readiness::Ready, _, parts) => parts,

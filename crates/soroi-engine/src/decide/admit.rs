@@ -246,7 +246,7 @@ impl Engine {
         self.seat_everybody(&id);
     }
 
-    fn seat_set(&self, fact: Option<&Gang>, set: &PodSetAdmission) -> SeatSet {
+    pub(super) fn seat_set(&self, fact: Option<&Gang>, set: &PodSetAdmission) -> SeatSet {
         let named = fact.and_then(|fact| fact.pod_sets.iter().find(|named| named.name == set.name));
         let terms = Terms::of(&self.world, set.flavors.values());
         SeatSet {

@@ -5,30 +5,50 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::assign::totals;
-use super::gang::{Held, Phase};
+use super::gang::{GangState, Held, Phase};
 use super::search::NoAnswer;
 use super::wanted::{StartSet, Wanted};
-use crate::decision::Decision;
+use crate::decision::{Decision, PodSetAdmission};
 use crate::engine::Engine;
-use crate::event::{Amount, GangId, Millis, Name, QueueingStrategy};
+use crate::event::{Amount, Gang, GangId, Millis, Name, Pod, PodSet, QueueingStrategy};
+use crate::fit::Ask;
 use crate::minima::Minima;
-use crate::place::{PlaceRequest, Placement, place};
+use crate::place::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::queue::{Blocker, CapabilityBlocker, LineKey, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{FlavorResource, Sum, saturate};
 use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
 
-/// More members of one pod set.
+/// How many pod sets a gang may have: as many as its plan can say (GangPlan, `spec.podSets`).
+pub const POD_SETS_MAX: usize = 256;
+
+/// More members than a gang was admitted with, of one pod set or of several: whichever finds room
+/// first, in the order of its pod sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Growth {
-    /// Which pod set.
-    set: usize,
+    each: Vec<More>,
+}
+
+/// More members of one pod set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct More {
+    set: Name,
+    count: u32,
     cluster_queue: Option<Name>,
     volcano_queue: Option<Name>,
     /// By resource: the flavor that pays, and what one pod takes.
     pays: BTreeMap<Name, (Option<Name>, Amount)>,
-    /// Places for all that there are.
-    places: PlaceRequest,
+    /// Places for all of them; `None` if it cannot be taken in.
+    places: Option<PlaceRequest>,
+}
+
+/// Which pod set a member without a seat belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// One that was admitted.
+    Held(usize),
+    /// One that the gang's objects name since: its position there.
+    New(usize),
 }
 
 impl Engine {
@@ -50,51 +70,99 @@ impl Engine {
         let state = self.gangs.get(id)?;
         let (fact, held) = (state.fact.as_ref()?, state.held.as_ref()?);
         fact.minima.as_ref()?;
-        let pods = held.unseated.iter().filter_map(|uid| self.world.pods.get(uid));
+        let pods = held.unseated.iter().filter(|uid| !held.refused.contains(*uid));
+        let pods = pods.filter_map(|uid| self.world.pods.get(uid));
         let surplus = pods.filter(|pod| pod.is_live() && pod.bindable && pod.node.is_none());
-        let (set, pod) =
-            surplus.filter_map(|pod| Some((state.set_of(pod)?, pod))).min_by_key(|(set, _)| *set)?;
+        let mut kinds: BTreeMap<Kind, (u32, &Pod)> = BTreeMap::new();
+        for pod in surplus {
+            if let Some(kind) = state.kind_of(fact, held, pod) {
+                kinds.entry(kind).or_insert((0, pod)).0 += 1;
+            }
+        }
+        let each = kinds.into_iter().filter_map(|(kind, (there, pod))| match kind {
+            Kind::Held(set) => self.more_of(fact, held, set, there, pod),
+            Kind::New(at) => Some(self.more_of_new(fact, held, &fact.pod_sets[at], there)),
+        });
+        let each: Vec<More> = each.collect();
+        (!each.is_empty()).then_some(Growth { each })
+    }
+
+    fn more_of(&self, fact: &Gang, held: &Held, set: usize, there: u32, pod: &Pod) -> Option<More> {
         let named = fact.pod_sets.iter().find(|s| s.name == held.sets[set].name)?;
         let seats = u32::try_from(held.sets[set].seats.len()).unwrap_or(u32::MAX);
-        let members = held.unseated.iter().filter_map(|uid| self.world.pods.get(uid));
-        let there =
-            members.filter(|pod| pod.is_live() && pod.bindable && state.set_of(pod) == Some(set)).count();
-        let more = named.count.saturating_sub(seats).min(u32::try_from(there).unwrap_or(u32::MAX));
-        if more == 0 {
+        // Jobs say how many there are to be; a group of bare pods is as many as there are.
+        let most = if pod.pod_set.is_some() { named.count.saturating_sub(seats) } else { there };
+        let count = there.min(most);
+        if count == 0 {
             return None;
         }
+        let cluster_queue = held.admission.cluster_queue.clone();
+        let flavors = &held.admission.pod_sets[set].flavors;
+        let pod_set = PodSetRequest {
+            count,
+            bound: super::repair::taken_nodes(held, set),
+            ..super::repair::pod_set_request(held, set, &pod.shape, named.topology.clone())
+        };
+        Some(More {
+            set: named.name.clone(),
+            count,
+            pays: self.price(named, cluster_queue.as_ref(), flavors),
+            cluster_queue,
+            volcano_queue: fact.volcano_queue.clone(),
+            places: Some(PlaceRequest {
+                pod_sets: vec![pod_set],
+                minima: Some(Minima::of(1)),
+                excluded: Vec::new(),
+            }),
+        })
+    }
+
+    /// Of a pod set that was not there when the gang was admitted. What a ClusterQueue admitted is
+    /// written in a Workload, whose pod sets are fixed from then on (Kueue, webhook of Workloads).
+    fn more_of_new(&self, fact: &Gang, held: &Held, named: &PodSet, count: u32) -> More {
+        let fixed = held.admission.cluster_queue.is_some() || held.sets.len() >= POD_SETS_MAX;
+        let pod_set = PodSetRequest {
+            name: named.name.clone(),
+            role: named.role.clone(),
+            count,
+            ask: Ask { shape: named.shape.clone(), ..Ask::default() },
+            request: named.topology.clone(),
+            ..PodSetRequest::default()
+        };
+        let places =
+            PlaceRequest { pod_sets: vec![pod_set], minima: Some(Minima::of(1)), excluded: Vec::new() };
+        More {
+            set: named.name.clone(),
+            count,
+            cluster_queue: held.admission.cluster_queue.clone(),
+            volcano_queue: fact.volcano_queue.clone(),
+            pays: self.price(named, None, &BTreeMap::new()),
+            places: Some(places).filter(|_| !fixed),
+        }
+    }
+
+    /// What one pod of the set takes, by resource, and the flavor that pays.
+    fn price(
+        &self,
+        named: &PodSet,
+        cluster_queue: Option<&Name>,
+        flavors: &BTreeMap<Name, Name>,
+    ) -> BTreeMap<Name, (Option<Name>, Amount)> {
         let one = StartSet {
             name: named.name.clone(),
             role: named.role.clone(),
             count: 1,
             shape: named.shape.clone(),
-            placed: pod.shape.clone(),
+            placed: named.shape.clone(),
             topology: named.topology.clone(),
         };
-        let cluster_queue = held.admission.cluster_queue.clone();
-        let queue = cluster_queue.as_ref().and_then(|name| self.quotas.kueue.queue(name));
-        let flavors = &held.admission.pod_sets[set].flavors;
+        let queue = cluster_queue.and_then(|name| self.quotas.kueue.queue(name));
         let pays = totals(&one, 1, queue).into_iter();
-        let pays = pays.map(|(resource, sum)| {
+        pays.map(|(resource, sum)| {
             let flavor = flavors.get(&resource).cloned();
             (resource, (flavor, saturate(sum)))
-        });
-        let pod_set = crate::place::PodSetRequest {
-            count: more,
-            bound: super::repair::taken_nodes(held, set),
-            ..super::repair::pod_set_request(held, set, &pod.shape, named.topology.clone())
-        };
-        Some(Growth {
-            set,
-            cluster_queue,
-            volcano_queue: fact.volcano_queue.clone(),
-            pays: pays.collect(),
-            places: PlaceRequest {
-                pod_sets: vec![pod_set],
-                minima: Some(Minima::of(1)),
-                excluded: Vec::new(),
-            },
         })
+        .collect()
     }
 
     /// Takes as many in as quota and places allow, or says why not one.
@@ -106,26 +174,44 @@ impl Engine {
         now: Millis,
         out: &mut Vec<Decision>,
     ) {
-        match self.room_for_more(growth) {
-            Ok(placement) => {
+        match self.first_with_room(growth) {
+            Ok((more, placement)) => {
                 self.waiting.leave(id);
-                self.take_in_more(id, growth, placement, now, out);
+                self.take_in_more(id, more, placement, now, out);
             }
             Err(no) => self.certify(want, no),
         }
     }
 
-    pub(super) fn room_for_more(&mut self, growth: &Growth) -> Result<Placement, NoAnswer> {
-        let enough = self.quota_for_more(growth, 1)?;
-        let (mut low, mut high) = (1, growth.places.pod_sets[0].count);
+    /// Why not one more can be taken in; `None` if one can.
+    pub(super) fn no_room_for_more(&mut self, growth: &Growth) -> Option<NoAnswer> {
+        self.first_with_room(growth).err()
+    }
+
+    fn first_with_room<'g>(&mut self, growth: &'g Growth) -> Result<(&'g More, Placement), NoAnswer> {
+        let mut answer: Option<NoAnswer> = None;
+        for more in &growth.each {
+            match self.room_for(more) {
+                Ok(placement) => return Ok((more, placement)),
+                Err(no) => answer = Some(answer.map_or(no.clone(), |before| before.and(no))),
+            }
+        }
+        Err(answer.expect("who grows wants more of at least one pod set"))
+    }
+
+    fn room_for(&mut self, more: &More) -> Result<Placement, NoAnswer> {
+        let Some(mut request) = more.places.clone() else {
+            return Err(NoAnswer::of(Reason::NotAdmittedWith { pod_set: more.set.clone() }));
+        };
+        let enough = self.quota_for_more(more, 1)?;
+        let (mut low, mut high) = (1, more.count);
         while low < high {
             let middle = high - (high - low) / 2;
-            match self.quota_for_more(growth, middle) {
+            match self.quota_for_more(more, middle) {
                 Ok(_) => low = middle,
                 Err(_) => high = middle - 1,
             }
         }
-        let mut request = growth.places.clone();
         request.pod_sets[0].count = low;
         place(&mut self.cluster, &request).map_err(|problems| {
             let mut no = self.no_places_for(&request, problems);
@@ -136,13 +222,13 @@ impl Engine {
 
     /// Whether quota allows so many more. The answer is what a gang that fails for want of places
     /// takes for given.
-    fn quota_for_more(&self, growth: &Growth, count: u32) -> Result<BTreeSet<Blocker>, NoAnswer> {
+    fn quota_for_more(&self, more: &More, count: u32) -> Result<BTreeSet<Blocker>, NoAnswer> {
         let mut enough = BTreeSet::new();
         let mut need: BTreeMap<Name, Amount> = BTreeMap::new();
-        for (resource, (flavor, amount)) in &growth.pays {
+        for (resource, (flavor, amount)) in &more.pays {
             let needed = Sum::from(*amount) * Sum::from(count);
             need.insert(resource.clone(), saturate(needed));
-            let (Some(queue), Some(flavor)) = (&growth.cluster_queue, flavor) else { continue };
+            let (Some(queue), Some(flavor)) = (&more.cluster_queue, flavor) else { continue };
             let what = FlavorResource { flavor: flavor.clone(), resource: resource.clone() };
             let Some(root) = self.quotas.kueue.root(queue) else { continue };
             let short = needed - self.quotas.kueue.available(queue, &what);
@@ -154,11 +240,10 @@ impl Engine {
             let (flavor, resource, short) = (flavor.clone(), resource.clone(), saturate(short));
             let problem = FlavorProblem::Short { flavor, resource, short };
             enough.insert(Blocker::QuotaShort(blocker));
-            let set = growth.places.pod_sets[0].name.clone();
-            let reason = Reason::NoFlavor(vec![(set, vec![problem])]);
+            let reason = Reason::NoFlavor(vec![(more.set.clone(), vec![problem])]);
             return Err(NoAnswer { reason, blockers: enough, shortages: BTreeSet::new() });
         }
-        let Some(queue) = &growth.volcano_queue else { return Ok(enough) };
+        let Some(queue) = &more.volcano_queue else { return Ok(enough) };
         let ceiling = |(queue, resource, needed)| CapabilityBlocker { queue, resource, needed };
         match self.quotas.volcano.room(queue, &need) {
             Ok(held) => {
@@ -184,31 +269,63 @@ impl Engine {
     fn take_in_more(
         &mut self,
         id: &GangId,
-        growth: &Growth,
+        more: &More,
         placement: Placement,
         now: Millis,
         out: &mut Vec<Decision>,
     ) {
-        let Some(state) = self.gangs.get_mut(id) else { return };
-        let Some(held) = &mut state.held else { return };
         let places = placement.pod_sets.into_iter().flat_map(|set| set.nodes);
         let nodes: Vec<Name> =
             places.flat_map(|(node, count)| (0..count).map(move |_| node.clone())).collect();
-        let set = &mut held.admission.pod_sets[growth.set];
-        set.count = set.count.saturating_add(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
-        for (resource, (_, amount)) in &growth.pays {
-            let more = amount.saturating_mul(Amount::try_from(nodes.len()).unwrap_or(Amount::MAX));
+        let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        let Some(at) = self.seat_set_for(id, &more.set) else { return };
+        let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        let set = &mut held.admission.pod_sets[at];
+        set.count = set.count.saturating_add(count);
+        for (resource, (_, amount)) in &more.pays {
+            let amount = amount.saturating_mul(Amount::from(count));
             let usage = set.usage.entry(resource.clone()).or_default();
-            *usage = usage.saturating_add(more);
+            *usage = usage.saturating_add(amount);
         }
         let mut paid = held.paid.clone();
-        paid[growth.set] = paid[growth.set].saturating_add(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
-        held.add_seats(growth.set, nodes.into_iter().map(Some));
+        paid[at] = paid[at].saturating_add(count);
+        held.add_seats(at, nodes.into_iter().map(Some));
         self.pay_for(id, paid);
         self.charge_seats(id);
         self.promise_seats(id);
         self.write_places(id, now, out);
         self.recount(id);
+    }
+
+    /// Where the gang has its seats of this pod set; an empty one is added if it has none.
+    fn seat_set_for(&mut self, id: &GangId, name: &Name) -> Option<usize> {
+        let state = self.gangs.get(id)?;
+        let held = state.held.as_ref()?;
+        if let Some(at) = held.sets.iter().position(|set| set.name == *name) {
+            return Some(at);
+        }
+        let admission = PodSetAdmission { name: name.clone(), ..PodSetAdmission::default() };
+        let set = self.seat_set(state.fact.as_ref(), &admission);
+        let held = self.gangs.get_mut(id)?.held.as_mut()?;
+        held.admission.pod_sets.push(admission);
+        held.paid.push(0);
+        held.sets.push(set);
+        Some(held.sets.len() - 1)
+    }
+}
+
+impl GangState {
+    /// The pod set of a member that found no seat among those of its role. Sets are told apart by role
+    /// and shape where the members themselves make them.
+    fn kind_of(&self, fact: &Gang, held: &Held, pod: &Pod) -> Option<Kind> {
+        let alike = |set: &PodSet| set.role == pod.role && set.shape == pod.shape;
+        match fact.pod_sets.iter().position(alike).filter(|_| pod.pod_set.is_none()) {
+            Some(at) => {
+                let there = held.sets.iter().position(|set| set.name == fact.pod_sets[at].name);
+                Some(there.map_or(Kind::New(at), Kind::Held))
+            }
+            None => self.set_of(pod).map(Kind::Held),
+        }
     }
 }
 

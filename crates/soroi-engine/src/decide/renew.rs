@@ -92,12 +92,17 @@ impl Engine {
                 let problems = place(&mut self.cluster, &request).err()?;
                 Some(self.no_places_for(&request, problems))
             }
-            Wanted::More(growth) => self.room_for_more(&growth).err(),
+            Wanted::More(growth) => self.no_room_for_more(&growth),
         }
     }
 }
 
 impl NoAnswer {
+    /// For a reason that ends only when the gang's objects change.
+    pub(super) fn of(reason: Reason) -> Self {
+        Self { reason, blockers: Default::default(), shortages: Default::default() }
+    }
+
     /// For lack of places alone.
     pub(super) fn of_places(reason: Reason, request: crate::place::PlaceRequest) -> Self {
         Self { reason, blockers: Default::default(), shortages: [request].into() }

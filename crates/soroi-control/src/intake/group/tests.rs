@@ -62,7 +62,7 @@ fn check_sets(members: &[PodFacts], expected: Expect) {
         format!("{} {} × {} like {}", set.name, set.count, shape_line(&set.shape), set.example)
     };
     let told = |members: &mut dyn Iterator<Item = &PodFacts>| {
-        pod_sets(members).into_iter().map(line).collect::<Vec<_>>().join("\n")
+        pod_sets(members, &[]).into_iter().map(line).collect::<Vec<_>>().join("\n")
     };
     let text = told(&mut members.iter());
     assert_eq!(text, told(&mut members.iter().rev()), "the order of the pods does not matter");
@@ -85,6 +85,23 @@ fn pods_of_a_group_are_told_apart_by_role_and_shape() {
             worker-2 1 × example.com/gpu=2 like uid-big
             worker-2-2 1 × example.com/gpu=3 like uid-odd"#]],
     );
+}
+
+#[test]
+fn what_was_decided_keeps_its_name_when_others_join() {
+    let name = |pod: &PodFacts, known: &[Named]| {
+        let others = [member("a", "worker", 1000, "Pending"), member("s", "worker-2", 3000, "Pending")];
+        let sets = pod_sets(others.iter().chain([pod]), known);
+        let names: Vec<String> = sets.iter().map(|set| format!("{}={}", set.name, set.example)).collect();
+        names.join(" ")
+    };
+    let pod = member("w", "worker", 2000, "Running");
+    expect!["worker=uid-a worker-2=uid-w worker-2-2=uid-s"].assert_eq(&name(&pod, &[]));
+    let known = [("worker".into(), fingerprint(&pod.pod.shape))];
+    expect!["worker-2=uid-a worker=uid-w worker-2-2=uid-s"].assert_eq(&name(&pod, &known));
+    // One that is decided and has no pods now keeps its name too.
+    let gone = [("worker".into(), "of-nobody".into()), known[0].clone()];
+    expect!["worker-2=uid-a worker=uid-w worker-2-2=uid-s"].assert_eq(&name(&pod, &gone));
 }
 
 #[test]
@@ -112,7 +129,7 @@ fn asking(name: &str, annotations: &str) -> PodFacts {
 }
 
 fn check_refused(members: &[PodFacts], expected: Expect) {
-    let refused = refused(members, &pod_sets(members));
+    let refused = refused(members, &pod_sets(members, &[]));
     expected.assert_eq(&refused.map(|invalid| invalid.to_string()).unwrap_or_default());
 }
 

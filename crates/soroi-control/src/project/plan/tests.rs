@@ -23,6 +23,7 @@ fn of(owners: &[Name]) -> PlanOf<'_> {
         local_queue: Some("team-a"),
         volcano_queue: None,
         min_members: Some(4),
+        shapes: BTreeMap::from([("main".into(), "5ac4f1b0".into())]),
     }
 }
 
@@ -102,6 +103,7 @@ fn a_plan_is_named_after_its_gang_and_says_all_that_a_restart_needs() {
                     ]
                   }
                 ],
+                "shape": "5ac4f1b0",
                 "usage": {
                   "cpu": "2"
                 }
@@ -184,4 +186,13 @@ fn a_plan_that_was_tampered_with_is_told_by_its_field() {
     }));
     expect![[r#"spec.podSets[0].usage[cpu]: quantity "much": expected a number at position 0"#]]
         .assert_eq(&tampered(|set| drop(set.usage.insert("cpu".into(), "much".into()))));
+}
+
+#[test]
+fn a_plan_has_room_for_all_pod_sets_that_a_gang_may_have() {
+    let crds = serde_json::json!(soroi_api::crds::all());
+    let plans =
+        crds.as_array().unwrap().iter().find(|crd| crd["spec"]["names"]["kind"] == "GangPlan").unwrap();
+    let pod_sets = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/podSets/maxItems";
+    assert_eq!(plans.pointer(pod_sets), Some(&soroi_engine::POD_SETS_MAX.into()));
 }

@@ -210,7 +210,8 @@ fn of_members(members: &[Pod]) -> Result<Workload, Invalid> {
     defaults.set_priority_class(&yaml("{metadata: {name: high}, value: 100}"));
     let facts: Vec<_> = members.iter().map(|member| pod(member, &Schedulers::default()).unwrap()).collect();
     let find = |uid: &str| members.iter().find(|member| member.metadata.uid.as_deref() == Some(uid)).unwrap();
-    let sets: Vec<_> = pod_sets(&facts).into_iter().map(|set| (set.clone(), find(&set.example))).collect();
+    let sets: Vec<_> =
+        pod_sets(&facts, &[]).into_iter().map(|set| (set.clone(), find(&set.example))).collect();
     of_group(&yaml::<PodGroup>(GROUP), &sets, "team-q", &defaults)
 }
 

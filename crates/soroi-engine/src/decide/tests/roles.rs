@@ -141,11 +141,10 @@ fn a_role_below_its_minimum_breaks_the_gang() {
               ring: committed, 2 running
             members ring
               bind ring-ps-4 to a
-              settled ring
-            follow ring
               place ring; psx1 a*1; workerx4 a*3
               bind ring-worker-5 to a
               settled ring
+            follow ring
             fail ring-ps-4
             follow ring
             wait 60s
@@ -180,6 +179,7 @@ fn members_do_not_sit_where_another_role_belongs() {
               bind ring-worker-0 to a
               bind ring-worker-1 to a
               settled ring
+              pending ring: couldn't place pod set worker: nodes don't allow to fit any of 1 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
         "#]],
     );
 }
