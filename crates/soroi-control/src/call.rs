@@ -9,10 +9,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use soroi_clock::Clock;
+use soroi_engine::event::{Name, PodUid};
 
 use crate::draft::{self, Draft};
 use crate::kind::Target;
 use crate::parsed::Context;
+use crate::project;
 
 /// What is asked of a target. Every write carries its own precondition (a uid or a resource
 /// version) in its body where a repeated or late request could do harm.
@@ -34,10 +36,21 @@ pub(crate) enum Call {
     Json(json_patch::Patch),
     /// RFC 6902 patch of its status subresource.
     JsonStatus(json_patch::Patch),
-    /// Bind a pod: a `core/v1` Binding.
-    Bind(Value),
+    /// Bind a pod.
+    Bind(Binding),
     /// Delete it, with `DeleteOptions`.
     Delete(Value),
+}
+
+/// A pod that is to be bound. Its `core/v1` Binding is made when it is sent: of thousands that are
+/// wished for, few are sent before all of them are looked at anew.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Binding {
+    /// Its uid.
+    pub(crate) pod: PodUid,
+    pub(crate) node: Name,
+    /// Of the leader that binds it.
+    pub(crate) epoch: i64,
 }
 
 impl Call {
@@ -165,7 +178,7 @@ fn request(target: &Target, call: &Call) -> Result<http::Request<Vec<u8>>, http:
         Call::Draft(_) => unreachable!("a draft is prepared before it is sent"),
         Call::Json(patch) => return patched(object, patch),
         Call::JsonStatus(patch) => return patched(format!("{object}/status"), patch),
-        Call::Bind(body) => ("POST", format!("{object}/binding"), "application/json", Some(body)),
+        Call::Bind(binding) => return bind(target, binding),
         Call::Delete(body) => ("DELETE", object, "application/json", Some(body)),
     };
     let mut builder = http::Request::builder().method(method).uri(path);
@@ -174,6 +187,13 @@ fn request(target: &Target, call: &Call) -> Result<http::Request<Vec<u8>>, http:
         builder = builder.header(http::header::CONTENT_TYPE, content);
     }
     builder.body(body.map_or_else(Vec::new, bytes))
+}
+
+fn bind(target: &Target, binding: &Binding) -> Result<http::Request<Vec<u8>>, http::Error> {
+    http::Request::post(format!("{}/binding", target.path()))
+        .header(http::header::ACCEPT, "application/json")
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(bytes(&project::pod::binding(&target.namespace, &target.name, binding)))
 }
 
 fn patched(path: String, patch: &json_patch::Patch) -> Result<http::Request<Vec<u8>>, http::Error> {

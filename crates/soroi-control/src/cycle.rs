@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::course::{Course, Stage, Told};
 use crate::events::Reasons;
 use crate::intake::Schedulers;
+use crate::intake::pod::without_numbers;
 use crate::kind::Kind;
 use crate::lanes::{Done, Lanes, Write};
 use crate::parsed::{self, Context};
@@ -38,10 +39,12 @@ use crate::{Error, project};
 mod answers;
 mod missing;
 mod orphans;
+mod rests;
 mod wishes;
 
 use missing::Missing;
 use orphans::Orphans;
+use rests::Rests;
 use wishes::lane;
 
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
@@ -86,6 +89,7 @@ pub(crate) struct Cycle {
     gangs: BTreeMap<GangId, Root>,
     orphans: Orphans,
     missing: Missing,
+    rests: Rests,
     /// Roots for which the next writes have to be found.
     todo: BTreeSet<Root>,
     /// The engine was told that a step stands, and has not been asked since.
@@ -124,6 +128,7 @@ impl Cycle {
             gangs: BTreeMap::new(),
             orphans: Orphans::default(),
             missing: Missing::default(),
+            rests: Rests::default(),
             todo: BTreeSet::new(),
             confirmed: false,
             half_bound: None,
@@ -217,6 +222,7 @@ impl Cycle {
             decides.then(|| self.missing.next_due()).flatten().map(|due| due.as_millisecond()),
             self.lanes.next_due(),
             self.voice.next_due(!self.lanes.is_idle()),
+            self.watches.are_listed().then(|| self.rests.next_due(!self.lanes.is_idle())).flatten(),
             self.queues.next_due(self.clock.now()),
             decides.then(|| self.reasons.next_due()).flatten().map(|when| when.as_millisecond()),
             half_bound.map(|found| found.until.as_millisecond()),
@@ -282,7 +288,9 @@ impl Cycle {
             }
         }
         self.orphans.owners_moved(&self.world.take_moved());
-        self.todo.extend(self.world.take_looked());
+        for root in self.world.take_looked() {
+            self.look_at(root);
+        }
         for target in self.world.take_stale() {
             self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
         }
@@ -405,7 +413,7 @@ impl Cycle {
             }
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());
-                let kind = (word, carry::show::kind_of(&message));
+                let kind = (word, without_numbers(&message));
                 let missing = reason.is_of_missing();
                 self.reasons.want(&gang, kind, Told { word, message, reason }, missing, self.clock.now());
                 return;
@@ -413,6 +421,14 @@ impl Cycle {
         }
         self.reasons.forget(&gang);
         self.todo.insert(root);
+    }
+
+    /// Members of a root went on: its next writes have to be found, unless it has enough to do. Who is
+    /// bound, or runs now, changes nothing of what the others wait for.
+    fn look_at(&mut self, root: Root) {
+        if self.lanes.waiting_in(&lane(&root)) < carry::PODS_ENOUGH {
+            self.todo.insert(root);
+        }
     }
 
     /// Hands on the reasons that may be shown now.
@@ -439,6 +455,9 @@ impl Cycle {
         }
         while let Some(root) = self.todo.pop_first() {
             self.carry_root(&root, now);
+        }
+        for root in self.rests.take_due(now, !self.lanes.is_idle()) {
+            self.carry_and_show(&root, now);
         }
         self.queues.touched(self.world.take_touched_queues(), now);
         let volcano = self.watches.serves(Kind::VolcanoQueue);
@@ -467,7 +486,31 @@ impl Cycle {
         self.lanes.set(&lane(&Root::Plan(gang)), writes);
     }
 
+    /// Finds the next writes of a root. How it does rests for a while before it is shown, but for its end:
+    /// what remembers that goes with its plan.
     fn carry_root(&mut self, root: &Root, now: Timestamp) {
+        if self.world.has_just_ended(root) {
+            return self.carry_and_show(root, now);
+        }
+        let writes = self.writes_of(root, now);
+        self.rests.begin(root, now);
+        self.lanes.set(&lane(root), writes);
+        self.count_workloads(root, now);
+    }
+
+    /// Finds the next writes of a root, and shows how it does.
+    fn carry_and_show(&mut self, root: &Root, now: Timestamp) {
+        let mut writes = self.writes_of(root, now);
+        // What is only shown comes last, and not while there is more to do than fits in at once.
+        if writes.len() < carry::PODS_AT_ONCE {
+            writes.extend(self.shown_group(root, now));
+        }
+        self.lanes.set(&lane(root), writes);
+        self.count_workloads(root, now);
+    }
+
+    /// The writes that a root wants now.
+    fn writes_of(&mut self, root: &Root, now: Timestamp) -> Vec<Write> {
         let mut writes = self.job_writes(root, now);
         while let Some(unit) = self.units.get_mut(root) {
             let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
@@ -480,12 +523,9 @@ impl Cycle {
             };
             self.reached(root, reached, now);
         }
-        // What is only shown comes last, and not while there is more to do than fits in at once.
-        if writes.len() < carry::PODS_AT_ONCE {
-            writes.extend(self.shown_group(root, now));
-        }
-        self.lanes.set(&lane(root), writes);
-        self.count_workloads(root, now);
+        // A binding is sent once; whatever comes of it is looked at then.
+        writes.retain(|write| !matches!(write.call, Call::Bind(_)) || !self.lanes.is_busy(&write.target));
+        writes
     }
 
     /// How many Workloads a gang of several adds to the counters of its queues.

@@ -39,7 +39,7 @@ const SERIES_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 const SERIES_END: SignedDuration = SignedDuration::from_mins(6);
 /// How often it is looked for what can be forgotten.
 const SWEEP_PAUSE: SignedDuration = SignedDuration::from_mins(1);
-/// Series remembered at once. The oldest is forgotten first; the same again is a new event then.
+/// Series remembered at once. The oldest are forgotten first; the same again is a new event then.
 const SERIES_MAX: usize = 8_192;
 /// Longest note that the API server accepts, in bytes (`pkg/apis/core/validation`).
 const NOTE_BYTES_MAX: usize = 1_024;
@@ -208,13 +208,20 @@ impl Recorder {
         objects.chain(series.map(|series| later(series.written_at, SERIES_PAUSE))).min()
     }
 
+    /// Forgets the oldest series: some at once, so that not all are gone through for each new one.
+    fn forget_oldest(&mut self) {
+        let mut ages: Vec<(Timestamp, Key)> =
+            self.series.iter().map(|(key, series)| (series.seen_at, key.clone())).collect();
+        ages.sort();
+        for (_, oldest) in ages.into_iter().take(SERIES_MAX / 8) {
+            self.series.remove(&oldest);
+            self.behind.remove(&oldest);
+        }
+    }
+
     fn create(&mut self, key: Key, occurrence: &Occurrence, now: Timestamp) -> Send {
         if self.series.len() >= SERIES_MAX {
-            let oldest = self.series.iter().min_by_key(|(key, series)| (series.seen_at, *key));
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.series.remove(&oldest);
-                self.behind.remove(&oldest);
-            }
+            self.forget_oldest();
         }
         self.serial = self.serial.wrapping_add(1);
         let event = event(occurrence, &self.instance, self.serial, now);

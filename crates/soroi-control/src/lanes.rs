@@ -124,6 +124,11 @@ impl Lanes {
         self.busy.contains_key(target) || self.trouble.get(target).is_some_and(|trouble| trouble.unread)
     }
 
+    /// How many requests wait in a lane.
+    pub(crate) fn waiting_in(&self, lane: &Name) -> usize {
+        self.waiting.get(lane).map_or(0, VecDeque::len)
+    }
+
     /// Nothing is under way, waits, or has to be read back.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.is_empty() && self.waiting.is_empty() && self.due.is_empty()

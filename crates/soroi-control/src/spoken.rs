@@ -85,9 +85,8 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
     let target = &done.write.target;
     match (&done.write.call, &done.answer) {
         (Call::Bind(binding), Answer::Accepted | Answer::Object(_)) => {
-            let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
-            let pod = words::pod(&target.namespace, &target.name, &text(&binding["metadata"]["uid"]));
-            Some(words::scheduled(pod, &text(&binding["target"]["name"])))
+            let pod = words::pod(&target.namespace, &target.name, &binding.pod);
+            Some(words::scheduled(pod, &binding.node))
         }
         (Call::MergeStatus(patch), Answer::Object(_)) if target.kind == Kind::Workload => {
             let conditions = patch["status"]["conditions"].as_array()?;

@@ -10,16 +10,19 @@ use tokio::task::JoinSet;
 
 use crate::events::{self, Occurrence, Recorder, Send};
 
-/// Events under way at once. Few: they must not compete with bindings.
+/// Events under way at once.
 const UNDER_WAY_MAX: usize = 8;
+/// The same while gangs have requests under way: an event costs the API server as much as a binding.
+const UNDER_WAY_BUSY: usize = 1;
 /// Events that may wait. Beyond that the oldest are dropped: they are for people, who could not
 /// read so many.
-const WAITING_MAX: usize = 4096;
+const WAITING_MAX: usize = 8_192;
 /// How long an event rests: a gang that starts has its pods bound by then, and the API server does
 /// one thing after the other.
 const REST: SignedDuration = SignedDuration::from_millis(100);
-/// How long it rests at most while gangs have requests under way: people do not notice a second.
-const REST_MAX: SignedDuration = SignedDuration::from_secs(1);
+/// How long it rests at most while gangs have requests under way. Whoever reads events does so after the
+/// statuses, which have said the same by then.
+const REST_MAX: SignedDuration = SignedDuration::from_secs(3);
 
 /// Sends events.
 pub(crate) struct Voice {
@@ -69,7 +72,7 @@ impl Voice {
             self.waiting.pop_front();
         }
         while self.tasks.try_join_next().is_some() {}
-        while self.tasks.len() < UNDER_WAY_MAX
+        while self.tasks.len() < room(busy)
             && self.waiting.front().is_some_and(|first| first.due(busy) <= now)
             && let Some(Resting { send, .. }) = self.waiting.pop_front()
         {
@@ -85,7 +88,7 @@ impl Voice {
     /// When something that was put off may be said. `busy` as in [`Self::pump`].
     pub(crate) fn next_due(&self, busy: bool) -> Option<Millis> {
         // With all under way, the end of one is waited for.
-        let first = self.waiting.front().filter(|_| self.tasks.len() < UNDER_WAY_MAX);
+        let first = self.waiting.front().filter(|_| self.tasks.len() < room(busy));
         // Rounded up: what is due in a part of a millisecond is not due yet.
         let rested = first.map(|first| first.due(busy).as_millisecond().saturating_add(1));
         self.recorder.next_due().map(|when| when.as_millisecond()).into_iter().chain(rested).min()
@@ -97,4 +100,9 @@ impl Voice {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// How many events may be under way at once.
+fn room(busy: bool) -> usize {
+    if busy { UNDER_WAY_BUSY } else { UNDER_WAY_MAX }
 }

@@ -23,6 +23,7 @@ use crate::parsed::{
 pub(crate) mod done;
 pub(crate) mod gang;
 mod gone;
+mod rolls;
 pub(crate) mod root;
 mod seen;
 pub(crate) mod store;
@@ -50,6 +51,8 @@ pub(crate) struct World {
     pub(crate) pods: Store<PodFacts>,
     /// Pods by whom they belong to: uid of their Job, or key of their PodGroup.
     members: BTreeMap<Name, BTreeSet<Name>>,
+    /// The same pods, counted.
+    counted: rolls::Counted,
     /// Jobs by the PodGroup that their template names.
     feeders: BTreeMap<Place, BTreeSet<Name>>,
     /// Jobs by the name that their Workload has or will have.
@@ -88,6 +91,7 @@ impl World {
             workloads: Store::default(),
             pods: Store::default(),
             members: BTreeMap::new(),
+            counted: rolls::Counted::default(),
             feeders: BTreeMap::new(),
             standing: BTreeMap::new(),
             owned: BTreeMap::new(),
@@ -158,10 +162,14 @@ impl World {
 
     /// The API server accepted a binding: the pod is on this node, whatever the watch still shows.
     pub(crate) fn take_bound(&mut self, pod: &Name, node: &Name) {
-        let Some(known) = self.pods.by_uid_mut(pod) else { return };
-        known.facts.pod.node.get_or_insert_with(|| node.clone());
+        let Some(known) = self.pods.by_uid_mut(pod).filter(|known| known.facts.pod.node.is_none()) else {
+            return;
+        };
+        self.counted.remove(&known.facts);
+        known.facts.pod.node = Some(node.clone());
+        self.counted.add(&known.facts);
         let facts = known.facts.clone();
-        self.touch_pod(&facts);
+        self.look_at_pod(&facts);
     }
 
     /// What the engine has not been told yet, in order.

@@ -26,6 +26,8 @@ pub(crate) struct World {
 struct Family {
     gangs: BTreeSet<GangId>,
     pods: BTreeSet<PodUid>,
+    /// How many of the pods take space on each node.
+    nodes: BTreeMap<Name, u32>,
 }
 
 impl World {
@@ -35,11 +37,18 @@ impl World {
         let owner = pod.owner.clone();
         let old = self.pods.insert(uid.clone(), pod);
         let old_owner = old.as_ref().and_then(|old| old.owner.clone());
+        if let Some(old) = &old {
+            self.leave_node(old);
+        }
         if old_owner != owner {
             old_owner.iter().for_each(|owner| self.leave_family(owner, &uid));
         }
         if let Some(owner) = owner {
-            self.families.entry(owner).or_default().pods.insert(uid);
+            let family = self.families.entry(owner).or_default();
+            if let Some(node) = self.pods[&uid].occupies() {
+                *family.nodes.entry(node.clone()).or_default() += 1;
+            }
+            family.pods.insert(uid);
         }
         old
     }
@@ -47,6 +56,7 @@ impl World {
     /// Forgets a pod. Returns what was known of it.
     pub(crate) fn remove_pod(&mut self, uid: &PodUid) -> Option<Pod> {
         let old = self.pods.remove(uid)?;
+        self.leave_node(&old);
         old.owner.iter().for_each(|owner| self.leave_family(owner, uid));
         Some(old)
     }
@@ -78,6 +88,31 @@ impl World {
         let families = owners.iter().filter_map(|owner| self.families.get(owner));
         let ours = families.filter(move |family| family.gangs.first() == Some(gang));
         ours.flat_map(|family| &family.pods).filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// The nodes on which members of the gang with these owners take space; one twice if pods of two
+    /// owners do.
+    pub(crate) fn nodes_of<'a>(
+        &'a self,
+        gang: &'a GangId,
+        owners: &'a [Name],
+    ) -> impl Iterator<Item = &'a Name> {
+        let families = owners.iter().filter_map(|owner| self.families.get(owner));
+        families
+            .filter(move |family| family.gangs.first() == Some(gang))
+            .flat_map(|family| family.nodes.keys())
+    }
+
+    /// A pod does not take the space that it did.
+    fn leave_node(&mut self, old: &Pod) {
+        let (Some(owner), Some(node)) = (&old.owner, old.occupies()) else { return };
+        let Some(family) = self.families.get_mut(owner) else { return };
+        if let Some(count) = family.nodes.get_mut(node) {
+            *count -= 1;
+            if *count == 0 {
+                family.nodes.remove(node);
+            }
+        }
     }
 
     fn leave_family(&mut self, owner: &Name, uid: &PodUid) {

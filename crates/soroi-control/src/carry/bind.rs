@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
 use soroi_api::labels::kueue as keys;
 use soroi_engine::decision::{Admission, TopologyPlaces};
 use soroi_engine::event::{Labels, Name, PodPhase, PodUid, Policy};
 
 use super::{Composed, Next, PODS_AT_ONCE, Scene};
-use crate::call::Call;
+use crate::call::{Binding, Call};
 use crate::course::Course;
 use crate::intake::PodFacts;
 use crate::kind::{Kind, Target};
@@ -21,14 +20,15 @@ pub(super) fn binds(scene: Scene<'_>, course: &Course) -> Vec<Write> {
         let pod = &scene.world.pods.by_uid(uid)?.facts.pod;
         let open = pod.node.is_none() && !pod.terminating && pod.phase == PodPhase::Pending;
         open.then(|| {
-            let binding = project::pod::binding(pod, node, scene.epoch);
-            Write { target: pod_target(pod), call: Call::Bind(json!(binding)) }
+            let binding = Binding { pod: uid.clone(), node: node.clone(), epoch: scene.epoch };
+            Write { target: pod_target(pod), call: Call::Bind(binding) }
         })
     });
     each.take(PODS_AT_ONCE).collect()
 }
 
-pub(super) fn pod_target(pod: &soroi_engine::event::Pod) -> Target {
+/// Where requests about a pod go.
+pub(crate) fn pod_target(pod: &soroi_engine::event::Pod) -> Target {
     Target::new(Kind::Pod, &pod.namespace, &pod.name)
 }
 

@@ -12,10 +12,8 @@ use crate::world::store::Known;
 
 /// What has to be written for a plan that belongs to no gang any more.
 pub(crate) fn next(world: &World, plan: &Known<PlanFacts>) -> Vec<Write> {
-    let owners = &plan.facts.plan.owners;
-    let members = owners.iter().flat_map(|owner| world.members(owner)).map(|known| &known.facts.pod);
-    let mut live = members.filter(|pod| pod.node.is_some() && !pod.is_terminal());
-    if live.next().is_some() { Vec::new() } else { remove(plan) }
+    let members = world.owners_roll(&plan.facts.plan.owners, &[]);
+    if members.any_there() { Vec::new() } else { remove(plan) }
 }
 
 /// Removes a plan: first the wish, then the finalizer that kept others from doing so.

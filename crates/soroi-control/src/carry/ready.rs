@@ -8,8 +8,6 @@
 //!
 //! Workloads whose pods somebody else starts are for them to judge.
 
-use soroi_engine::event::PodPhase;
-
 use super::{Composed, PartSeen, Scene};
 use crate::parsed::WorkloadState;
 use soroi_api::conditions::{self, workload as condition};
@@ -51,12 +49,9 @@ fn are_members_ready(scene: Scene<'_>, gang: &Composed, admission: &Admission) -
         return false;
     };
     let feeders: Vec<_> = scene.world.feeders(&group.meta.place()).map(|known| &known.facts).collect();
-    let members = scene.world.group_members(&group.facts.facts, &feeders);
-    let bound = || members.iter().filter(|pod| pod.pod.node.is_some());
-    let well = bound().filter(|pod| pod.pod.phase == PodPhase::Succeeded || (pod.pod.is_live() && pod.ready));
+    let members = scene.world.group_roll(&group.facts.facts, &feeders);
     let admitted = admission.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
     let least = admitted.max(group.facts.facts.min_member);
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let gone = scene.world.done_and_gone(&group.facts.facts).all();
-    number(well.count()).saturating_add(gone) >= least && bound().all(|pod| !pod.pod.is_live() || pod.ready)
+    members.well().saturating_add(gone) >= least && members.all_ready()
 }

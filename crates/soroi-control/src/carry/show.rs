@@ -9,8 +9,9 @@ use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
 use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit, ready};
 use crate::call::Call;
 use crate::course::{Stage, Told};
-use crate::intake::PodFacts;
-use crate::intake::group::{Named, pod_sets};
+use crate::intake::group::{Named, Roll, Rolls, pod_sets};
+use crate::intake::pod::{UNSCHEDULABLE, without_numbers};
+use crate::intake::{PodFacts, group_key};
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
@@ -72,12 +73,19 @@ fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
         Some((_, problem)) => project::group::nodes_error(problem),
         None => told.message.clone(),
     };
-    unschedulable(scene, members(scene, gang).filter(|pod| pod.waits_to_be_bound()), &message)
+    match &gang.pod {
+        Some(uid) => {
+            let roll: Roll = scene.world.pods.by_uid(uid).map(|known| &known.facts).into_iter().collect();
+            unschedulable(scene, &Rolls::from(&roll), &message)
+        }
+        None => unschedulable(scene, &scene.world.owners_roll(&gang.gang.owners, &[]), &message),
+    }
 }
 
 /// Pods that name a PodGroup which does not exist say so.
 pub(crate) fn group_missing(scene: Scene<'_>, group: &Place) -> Vec<Write> {
-    unschedulable(scene, scene.world.waiting_for_group(group), &group_not_found(&group.1))
+    let key = group_key(&group.0, &group.1);
+    unschedulable(scene, &scene.world.roll_of_group(&key), &group_not_found(&group.1))
 }
 
 /// In the words of the API server, as far as a user needs them.
@@ -85,30 +93,14 @@ pub(crate) fn group_not_found(name: &str) -> String {
     format!("PodGroup \"{name}\" not found")
 }
 
-fn unschedulable<'a>(
-    scene: Scene<'_>,
-    waiting: impl Iterator<Item = &'a PodFacts>,
-    message: &str,
-) -> Vec<Write> {
-    let untold = waiting.filter(|pod| {
-        let shown = pod.scheduled.as_ref().filter(|shown| shown.is_false && &*shown.reason == UNSCHEDULABLE);
-        shown.is_none_or(|shown| kind_of(&shown.message) != kind_of(message))
-    });
-    let patches = untold.filter_map(|pod| {
+fn unschedulable(scene: Scene<'_>, members: &Rolls<'_>, message: &str) -> Vec<Write> {
+    let kind = without_numbers(message);
+    let untold = members.untold(&kind).filter_map(|uid| scene.world.pods.by_uid(uid));
+    let patches = untold.map(|known| &known.facts).filter_map(|pod| {
         let patch = project::pod::unschedulable(pod, UNSCHEDULABLE, message, scene.now)?;
         Some(Write { target: bind::pod_target(&pod.pod), call: Call::JsonStatus(patch) })
     });
     patches.take(PODS_AT_ONCE).collect()
-}
-
-const UNSCHEDULABLE: &str = "Unschedulable";
-
-fn members<'a>(scene: Scene<'a>, gang: &'a Composed) -> impl Iterator<Item = &'a PodFacts> {
-    let single = gang.pod.iter().filter_map(move |uid| scene.world.pods.by_uid(uid));
-    let owned = gang.gang.owners.iter().flat_map(move |owner| scene.world.members(owner));
-    // A single pod is its own owner, and no member of anything.
-    let owned = owned.filter(|known| gang.pod.as_ref() != Some(&known.meta.uid));
-    single.chain(owned).map(|known| &known.facts)
 }
 
 /// The status of a PodGroup, in phases and words of Volcano, and the text for an event if it cannot
@@ -138,7 +130,10 @@ pub(crate) fn group(
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
         (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
-        (Some(told), _) => verdict(told, &pods, &scene.world.named(group, None)),
+        (Some(told), _) => {
+            let members = scene.world.group_roll(group, &feeders);
+            verdict(told, &members, &scene.world.named(group, None))
+        }
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         _ => Verdict::Underway,
     };
@@ -152,10 +147,10 @@ pub(crate) fn group(
     (patch.map(|patch| Write { target, call: Call::Merge(patch) }), event)
 }
 
-fn verdict<'a>(told: &'a Told, pods: &[&PodFacts], named: &[Named]) -> Verdict<'a> {
+fn verdict<'a>(told: &'a Told, members: &Rolls<'_>, named: &[Named]) -> Verdict<'a> {
     match (&told.reason, place_problem(&told.reason)) {
         (_, Some((set, problem))) => {
-            let sets = pod_sets(pods.iter().copied(), named);
+            let sets = pod_sets(members, named);
             let of_name = sets.into_iter().find(|one| one.name == *set);
             Verdict::NoPlace(of_name.and_then(|set| set.role), problem)
         }
@@ -179,9 +174,4 @@ fn place_problem(reason: &Reason) -> Option<(&Name, &PlaceProblem)> {
         }
         _ => None,
     }
-}
-
-/// A reason without its numbers.
-pub(crate) fn kind_of(message: &str) -> String {
-    message.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -4,12 +4,12 @@
 //! template comes back, then the quota is given back, and the record goes last.
 
 use soroi_api::plan::PlanUndo;
-use soroi_engine::event::PlanPhase;
+use soroi_engine::event::{Name, PlanPhase};
 
-use super::{Composed, Next, PartSeen, Reached, Scene, commit};
+use super::{Composed, Next, PODS_AT_ONCE, PartSeen, Reached, Scene, commit, pod_target};
 use crate::call::Call;
+use crate::intake::group::{Roll, Rolls};
 use crate::jobs::batch;
-use crate::kind::{Kind, Target};
 use crate::lanes::Write;
 use crate::project;
 
@@ -29,9 +29,9 @@ pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
         }
         stopped &= stop(&seen, &mut writes);
     }
-    let left = members_without_job(scene, gang);
-    stopped &= left.is_empty();
-    writes.extend(left.into_iter().flatten());
+    let (evictions, any_left) = members_without_job(scene, gang);
+    stopped &= !any_left;
+    writes.extend(evictions);
     if !stopped {
         return Next::write(writes);
     }
@@ -70,20 +70,22 @@ fn stop(seen: &PartSeen<'_>, writes: &mut Vec<Write>) -> bool {
     false
 }
 
-/// Bound members that no Job stands for: they are evicted, since nobody can suspend them. An entry
-/// without a write is a member that is leaving already.
-fn members_without_job(scene: Scene<'_>, gang: &Composed) -> Vec<Option<Write>> {
-    let managed =
-        |owner: &&soroi_engine::event::Name| !gang.parts.iter().any(|part| part.job.as_ref() == Some(owner));
-    let owners = gang.gang.owners.iter().filter(managed);
-    let members = owners.flat_map(|owner| scene.world.members(owner)).map(|known| &known.facts.pod);
-    members
-        .filter(|pod| pod.node.is_some() && !pod.is_terminal())
-        .map(|pod| {
-            let target = Target::new(Kind::Pod, &pod.namespace, &pod.name);
-            (!pod.terminating).then(|| Write { target, call: Call::delete(&pod.uid) })
-        })
-        .collect()
+/// Bound members that no Job stands for: they are evicted, since nobody can suspend them. And whether any
+/// is still there, if only on its way out.
+fn members_without_job(scene: Scene<'_>, gang: &Composed) -> (Vec<Write>, bool) {
+    let suspended: Vec<&Name> = gang.parts.iter().filter_map(|part| part.job.as_ref()).collect();
+    let roll: Roll;
+    let members = match gang.pod.as_ref().and_then(|uid| scene.world.pods.by_uid(uid)) {
+        Some(pod) => {
+            roll = std::iter::once(&pod.facts).collect();
+            Rolls::from(&roll)
+        }
+        None => scene.world.owners_roll(&gang.gang.owners, &suspended),
+    };
+    let staying = members.staying().filter_map(|uid| scene.world.pods.by_uid(uid));
+    let staying = staying.map(|known| &known.facts.pod);
+    let writes = staying.map(|pod| Write { target: pod_target(pod), call: Call::delete(&pod.uid) });
+    (writes.take(PODS_AT_ONCE).collect(), members.any_there())
 }
 
 /// The Workload gives its quota back.

@@ -2,10 +2,10 @@
 //!
 //! Never sends anything.
 
-use soroi_engine::event::{Millis, Name, Outcome};
+use soroi_engine::event::{Millis, Outcome};
 
 use super::Cycle;
-use crate::call::{Answer, Call};
+use crate::call::{Answer, Binding, Call};
 use crate::course::{Stage, needs_plan};
 use crate::kind::Kind;
 use crate::lanes::Done;
@@ -52,19 +52,19 @@ impl Cycle {
         // Whoever asked looks again, also when nothing is seen to have changed.
         match self.lane_root(&done.lane) {
             Some(Root::Plan(gang)) => self.orphans.change(gang),
+            Some(root) if is_bound(done) => self.look_at(root),
             Some(root) => _ = self.todo.insert(root),
             None => {}
         }
     }
 
     /// A binding was answered. An unknown outcome is read back by the lanes.
-    fn bound(&mut self, done: &Done, binding: &serde_json::Value, now: Millis) {
-        let text = |value: &serde_json::Value| Name::from(value.as_str().unwrap_or_default());
-        let pod = text(&binding["metadata"]["uid"]);
+    fn bound(&mut self, done: &Done, binding: &Binding, now: Millis) {
+        let pod = &binding.pod;
         let outcome = match &done.answer {
             Answer::Accepted | Answer::Object(_) => {
                 self.engine.confirm(Outcome::Bound(pod.clone()), now);
-                self.world.take_bound(&pod, &text(&binding["target"]["name"]));
+                self.world.take_bound(pod, &binding.node);
                 None
             }
             Answer::Missing => Some(Outcome::NotBound { pod: pod.clone(), lost: true }),
@@ -74,7 +74,7 @@ impl Cycle {
         if let Some(root) = self.lane_root(&done.lane)
             && let Some(unit) = self.units.get_mut(&root)
         {
-            unit.course.binds.remove(&pod);
+            unit.course.binds.remove(pod);
         }
         if let Some(outcome) = outcome {
             self.engine.confirm(outcome, now);
@@ -98,4 +98,9 @@ impl Cycle {
             self.engine.confirm(Outcome::NotCommitted(unit.composed.gang.id.clone()), now);
         }
     }
+}
+
+/// A pod was bound.
+fn is_bound(done: &Done) -> bool {
+    matches!(done.write.call, Call::Bind(_)) && matches!(done.answer, Answer::Accepted | Answer::Object(_))
 }

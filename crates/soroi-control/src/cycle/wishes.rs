@@ -65,10 +65,11 @@ impl Cycle {
         if workload.is_none() && !queued {
             return Vec::new();
         }
-        let members = self.world.group_members(group, &feeders);
+        let members = self.world.group_roll(group, &feeders);
         let gone = self.world.done_and_gone(group);
         let held = course.is_some_and(|course| course.stage != Stage::Waiting);
-        jobs::podgroup::wants(group, &members, &gone, workload, held, now)
+        let named = |uid: &Name| self.world.pods.by_uid(uid).map(|known| carry::pod_target(&known.facts.pod));
+        jobs::podgroup::wants(group, &members, &gone, workload, held, named, now)
     }
 
     /// The status of the PodGroup behind a root, if it does not show it.

@@ -119,8 +119,14 @@ fn memory_is_bounded() {
     for number in 0..(SERIES_MAX + 10) {
         let about = workload(&format!("wl-{number}"));
         recorder.record(words::pending(about, "Pending", "3 of 4"), at(i64::try_from(number).unwrap() / 100));
+        assert!(recorder.series.len() <= SERIES_MAX);
     }
-    assert_eq!(recorder.series.len(), SERIES_MAX);
+    // The oldest were forgotten, and no more than an eighth.
+    let known = |number: usize| {
+        recorder.series.keys().any(|(uid, _, _)| *uid == workload(&format!("wl-{number}")).uid)
+    };
+    assert_eq!(recorder.series.len(), SERIES_MAX - SERIES_MAX / 8 + 10);
+    assert_eq!((known(SERIES_MAX / 8 - 1), known(SERIES_MAX / 8)), (false, true));
     recorder.due(at(10_000));
     assert_eq!((recorder.series.len(), recorder.objects.len()), (0, 0));
 }

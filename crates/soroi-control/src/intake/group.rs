@@ -8,11 +8,14 @@ use soroi_api::labels::kueue as kueue_keys;
 use soroi_api::names;
 use soroi_api::volcano::{self, NetworkTopologyMode, PodGroupPhase};
 use soroi_engine::Minima;
-use soroi_engine::event::{Millis, Name, PodPhase, PodSet, Shape, TopologyRequest};
+use soroi_engine::event::{Millis, Name, PodSet, Shape, TopologyRequest};
 
-use super::pod::PodFacts;
 use super::workload::Owner;
 use super::{Invalid, group_key, millis, some_name};
+
+pub mod roll;
+
+pub use roll::{Kind, Roll, Rolls};
 
 /// What is worth remembering of a PodGroup.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,35 +142,28 @@ pub fn fingerprint(shape: &Shape) -> Name {
     digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// The members of a PodGroup by role and shape. Pods that have failed, or are being deleted without
-/// having run to their end, are no members any more; those that succeeded still are.
+/// The living members of a PodGroup by role and shape. Pods that have ended, or are being deleted, are no
+/// part of them.
 ///
 /// The order is that of role, then shape, so that it does not depend on the order of the pods. What
 /// was decided keeps its name, whatever comes later: `known`.
-pub fn pod_sets<'a>(members: impl IntoIterator<Item = &'a PodFacts>, known: &[Named]) -> Vec<GroupPodSet> {
-    type Kind = (Option<Name>, Arc<Shape>);
-    let mut sets: BTreeMap<Kind, (u32, &PodFacts)> = BTreeMap::new();
-    for member in members {
-        let pod = &member.pod;
-        if pod.phase == PodPhase::Failed || (pod.terminating && pod.phase != PodPhase::Succeeded) {
-            continue;
-        }
-        let (count, example) = sets.entry((pod.role.clone(), pod.shape.clone())).or_insert((0, member));
-        *count = count.saturating_add(1);
-        if pod.uid < example.pod.uid {
-            *example = member;
-        }
-    }
+pub fn pod_sets(members: &Rolls<'_>, known: &[Named]) -> Vec<GroupPodSet> {
     let mut used: BTreeSet<Name> = known.iter().map(|(name, _)| name.clone()).collect();
-    let each = sets.into_iter().map(|((role, shape), (count, example))| {
+    let each = members.live().into_iter().map(|((role, shape), (count, example, topology))| {
         let base = role.clone().filter(|role| names_a_pod_set(role)).unwrap_or_else(|| Arc::from("main"));
-        let name = known_name(known, &base, &shape).unwrap_or_else(|| {
+        let name = known_name(known, &base, shape).unwrap_or_else(|| {
             let numbered = (2..).map(|number| Arc::from(format!("{base}-{number}")));
             let mut names = std::iter::once(base.clone()).chain(numbered);
             names.find(|name| used.insert(name.clone())).expect("there are numbers enough")
         });
-        let (topology, example) = (example.topology.clone(), example.pod.uid.clone());
-        GroupPodSet { name, role, shape, topology, count, example }
+        GroupPodSet {
+            name,
+            role: role.clone(),
+            shape: shape.clone(),
+            topology: topology.clone(),
+            count,
+            example: example.clone(),
+        }
     });
     each.collect()
 }
@@ -188,17 +184,15 @@ fn known_name(known: &[Named], base: &str, shape: &Shape) -> Option<Name> {
 /// Why no Workload can stand for these members, if none can: the first pod (by name) that asks for what
 /// nobody here would honour or for another topology than its like, or more pod sets than a Workload
 /// may have.
-pub fn refused<'a>(members: impl IntoIterator<Item = &'a PodFacts>, sets: &[GroupPodSet]) -> Option<Invalid> {
-    let differs = |pod: &PodFacts| {
-        let set = sets.iter().find(|set| set.role == pod.pod.role && set.shape == pod.pod.shape)?;
+pub fn refused(members: &Rolls<'_>, sets: &[GroupPodSet]) -> Option<Invalid> {
+    let elsewhere = sets.iter().filter_map(|set| {
+        let name = members.elsewhere(set.role.as_ref(), &set.shape, &set.topology)?;
         let problem = "ask for another topology than those of a pod of the same role and shape";
-        (set.topology != pod.topology).then(|| Invalid::new("metadata.annotations", problem))
-    };
-    let wrong = members.into_iter().filter_map(|pod| {
-        let invalid = pod.invalid.clone().or_else(|| differs(pod))?;
-        Some((&pod.pod.name, invalid))
+        Some((name, Invalid::new("metadata.annotations", problem)))
     });
-    let wrong = wrong.min_by_key(|(name, _)| *name);
+    let invalid = members.invalid().map(|(name, invalid)| (name, invalid.clone()));
+    // Of two of one name, the first is kept.
+    let wrong = invalid.into_iter().chain(elsewhere).min_by_key(|(name, _)| *name);
     let wrong = wrong.map(|(name, invalid)| invalid.within(&format!("pods[{name}]")));
     wrong.or_else(|| {
         let (kinds, most) = (sets.len(), kueue_keys::POD_SETS_MAX);
@@ -211,18 +205,18 @@ pub fn refused<'a>(members: impl IntoIterator<Item = &'a PodFacts>, sets: &[Grou
 /// `gone` of them without a trace but that pods are missing. `now`: the pod sets of those that live.
 pub fn ended<'a>(
     planned: &[PodSet],
-    succeeded: impl IntoIterator<Item = &'a PodFacts>,
+    succeeded: impl IntoIterator<Item = (&'a Kind, u32)>,
     mut gone: u32,
     now: &[PodSet],
 ) -> Vec<u32> {
     let mut ended = vec![0_u32; planned.len()];
-    for pod in succeeded {
-        let named = |set: &PodSet| pod.pod.role.as_ref() == Some(&set.name);
-        let alike = |set: &PodSet| set.shape == pod.pod.shape;
+    for ((role, shape), count) in succeeded {
+        let named = |set: &PodSet| role.as_ref() == Some(&set.name);
+        let alike = |set: &PodSet| set.shape == *shape;
         let at = planned.iter().position(|set| named(set) && alike(set));
         let at = at.or_else(|| planned.iter().position(alike)).or_else(|| planned.iter().position(named));
         if let Some(ended) = ended.get_mut(at.unwrap_or(0)) {
-            *ended = ended.saturating_add(1);
+            *ended = ended.saturating_add(count);
         }
     }
     for (set, ended) in planned.iter().zip(&mut ended) {

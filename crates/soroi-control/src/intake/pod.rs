@@ -84,11 +84,26 @@ impl PodFacts {
         pod.bindable && pod.node.is_none() && !pod.terminating && pod.phase == PodPhase::Pending
     }
 
+    /// Why it is not scheduled, as it says itself: the kind of that reason.
+    pub fn shown_reason(&self) -> Option<Name> {
+        let shown = self.scheduled.as_ref()?;
+        let says = shown.is_false && &*shown.reason == UNSCHEDULABLE;
+        says.then(|| without_numbers(&shown.message).into())
+    }
+
     /// The engine's fact of a pod that no gang claims: it is its own owner.
     #[must_use]
     pub fn alone(&self) -> event::Pod {
         event::Pod { owner: Some(self.pod.uid.clone()), ..self.pod.clone() }
     }
+}
+
+/// The reason of a condition PodScheduled that is False.
+pub const UNSCHEDULABLE: &str = "Unschedulable";
+
+/// A reason without its numbers: its kind.
+pub fn without_numbers(message: &str) -> String {
+    message.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// A pod, managed or not.

@@ -10,7 +10,7 @@ use soroi_engine::event::{Name, PodPhase};
 use super::batch;
 use crate::call::Call;
 use crate::draft::Draft;
-use crate::intake::group::{GroupPodSet, pod_sets, refused};
+use crate::intake::group::{GroupPodSet, Rolls, pod_sets, refused};
 use crate::intake::{GroupFacts, PodFacts, WorkloadFacts};
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
@@ -36,30 +36,27 @@ pub(crate) fn in_step(sets: &[GroupPodSet], queue: Option<&Name>, workload: &Wor
 }
 
 /// What a group of pods lacks beside a decision. `gone`: members that ended well and are gone.
-/// `held`: something was decided for it.
+/// `held`: something was decided for it. `named`: the pod of this uid.
 pub(crate) fn wants(
     group: &GroupFacts,
-    members: &[&PodFacts],
+    members: &Rolls<'_>,
     gone: &Gone,
     workload: Option<&Known<WorkloadState>>,
     held: bool,
+    named: impl Fn(&Name) -> Option<Target>,
     at: jiff::Timestamp,
 ) -> Vec<Write> {
-    let queue = group.queue.as_ref().or_else(|| members.iter().find_map(|pod| pod.queue.as_ref()));
+    let queue = group.queue.as_ref().or_else(|| members.queue());
     if queue.is_none() && workload.is_none() {
         return Vec::new();
     }
-    let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
-    let sets = pod_sets(live.clone(), &[]);
-    if workload.is_none() && refused(live, &sets).is_some() {
+    let sets = pod_sets(members, &[]);
+    if workload.is_none() && refused(members, &sets).is_some() {
         return Vec::new();
     }
-    let enough = group.minima().are_met(members.iter().map(|pod| (pod.pod.role.as_ref(), 1)));
+    let enough = group.minima().are_met(members.by_role(|_| true));
     let draft = |queue: &Name| {
-        let example = |set: &GroupPodSet| {
-            let pod = members.iter().find(|pod| pod.pod.uid == set.example)?;
-            Some((set.clone(), Target::new(Kind::Pod, &pod.pod.namespace, &pod.pod.name)))
-        };
+        let example = |set: &GroupPodSet| Some((set.clone(), named(&set.example)?));
         let group = Target::new(Kind::PodGroup, &group.namespace, &group.name);
         Draft::GroupWorkload { group, queue: queue.clone(), sets: sets.iter().filter_map(example).collect() }
     };
@@ -97,15 +94,15 @@ pub(crate) fn wants(
 
 /// Whether all pods of a group that had its minimum have ended, and whether enough of them well.
 /// `gone`: members that are done and gone.
-fn ended(group: &GroupFacts, members: &[&PodFacts], gone: &Gone) -> Option<bool> {
-    let of = |phase: PodPhase| members.iter().filter(|pod| pod.pod.phase == phase).count();
-    let (succeeded, failed) = (of(PodPhase::Succeeded), of(PodPhase::Failed));
-    let all = succeeded + failed == members.len() && !members.is_empty();
+fn ended(group: &GroupFacts, members: &Rolls<'_>, gone: &Gone) -> Option<bool> {
+    let goes_on = |phase: PodPhase| !matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
+    let all = members.count(goes_on) == 0 && !members.is_empty();
     let minima = group.minima();
     let by_role = |well: bool| {
-        let counted = members.iter().filter(move |pod| !well || pod.pod.phase == PodPhase::Succeeded);
-        counted.map(|pod| (pod.pod.role.as_ref(), 1)).chain(gone.by_role())
+        let counted = members.by_role(move |phase| !well || phase == PodPhase::Succeeded);
+        counted.chain(gone.by_role())
     };
+    let succeeded = members.count(|phase| phase == PodPhase::Succeeded);
     (all && minima.are_met(by_role(false))).then(|| succeeded > 0 && minima.are_met(by_role(true)))
 }
 

@@ -10,25 +10,26 @@ use soroi_api::labels::{kueue as keys, soroi as soroi_keys, volcano as volcano_k
 use soroi_engine::event::{Labels, Pod};
 
 use super::Steps;
+use crate::call;
 use crate::intake::PodFacts;
 
 /// The body of `POST pods/<name>/binding`. The uid makes the API server refuse it (409) when the
 /// pod is another one by now; the annotation, which it copies onto the pod, says which leader
 /// bound it.
-pub fn binding(pod: &Pod, node: &str, leader_epoch: i64) -> Binding {
-    let epoch = (soroi_keys::LEADER_EPOCH.into(), leader_epoch.to_string());
+pub(crate) fn binding(namespace: &str, name: &str, bound: &call::Binding) -> Binding {
+    let epoch = (soroi_keys::LEADER_EPOCH.into(), bound.epoch.to_string());
     Binding {
         metadata: ObjectMeta {
-            name: Some(pod.name.to_string()),
-            namespace: Some(pod.namespace.to_string()),
-            uid: Some(pod.uid.to_string()),
+            name: Some(name.to_string()),
+            namespace: Some(namespace.to_string()),
+            uid: Some(bound.pod.to_string()),
             annotations: Some(BTreeMap::from([epoch])),
             ..ObjectMeta::default()
         },
         target: ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Node".into()),
-            name: Some(node.into()),
+            name: Some(bound.node.to_string()),
             ..ObjectReference::default()
         },
     }

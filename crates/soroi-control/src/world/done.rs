@@ -13,6 +13,7 @@ use soroi_api::volcano::PodGroupPhase::{Completed, Inqueue, Running, Unknown};
 use soroi_engine::event::{Name, PodPhase};
 
 use super::World;
+use super::root::Root;
 use crate::intake::{GroupFacts, PodFacts};
 
 /// How many members of a group are done and gone, by role.
@@ -42,9 +43,7 @@ impl World {
     /// Members that ended well and whose pods are gone, as long as what was admitted with them runs,
     /// and when the last of them has ended.
     pub(crate) fn done_and_gone(&self, group: &GroupFacts) -> Gone {
-        let is_over = |phase: PodPhase| matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
-        let mut members = self.members(&group.key).map(|known| known.facts.pod.phase).peekable();
-        let over = members.peek().is_some() && members.all(is_over);
+        let over = self.is_over(group);
         if over || self.plan(&group.namespace, &group.uid).is_some() {
             self.gone_so_far(group, self.done_and_there(group), over)
         } else {
@@ -52,9 +51,25 @@ impl World {
         }
     }
 
+    /// Whether all members of a group have ended.
+    fn is_over(&self, group: &GroupFacts) -> bool {
+        let members = self.roll_of_group(&group.key);
+        let goes_on = |phase: PodPhase| !matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
+        !members.is_empty() && members.count(goes_on) == 0
+    }
+
+    /// Whether all members of an admitted group have ended and its status does not say so yet.
+    pub(crate) fn has_just_ended(&self, root: &Root) -> bool {
+        let Root::Group(namespace, name) = root else { return false };
+        let Some(known) = self.groups.get(&(namespace.clone(), name.clone())) else { return false };
+        let group = &known.facts.facts;
+        group.phase != Some(Completed)
+            && self.plan(&group.namespace, &group.uid).is_some()
+            && self.is_over(group)
+    }
+
     fn done_and_there(&self, group: &GroupFacts) -> u32 {
-        let members = self.members(&group.key).map(|known| known.facts.pod.phase);
-        u32::try_from(members.filter(|phase| *phase == PodPhase::Succeeded).count()).unwrap_or(u32::MAX)
+        self.roll_of_group(&group.key).count(|phase| phase == PodPhase::Succeeded)
     }
 
     /// What was seen, and what the status knows beyond. `there`: members that ended well and are there.
@@ -67,11 +82,11 @@ impl World {
         };
         let mut unknown = by_status.saturating_sub(gone.all());
         // Which role they had nobody knows any more: one that lacks members.
+        let members = self.roll_of_group(&group.key);
         for (role, least) in &group.min_per_role {
-            let counts =
-                |pod: &PodFacts| pod.pod.role.as_ref() == Some(role) && pod.pod.phase != PodPhase::Failed;
-            let have = self.members(&group.key).filter(|known| counts(&known.facts)).count();
-            let have = u32::try_from(have).unwrap_or(u32::MAX);
+            let of_role = members.by_role(|phase| phase != PodPhase::Failed);
+            let of_role = of_role.filter(|(of, _)| *of == Some(role)).map(|(_, count)| count);
+            let have: u32 = of_role.fold(0, u32::saturating_add);
             let known = gone.0.get(&Some(role.clone())).copied().unwrap_or(0);
             let more = least.saturating_sub(have.saturating_add(known)).min(unknown);
             gone.add(Some(role.clone()), more);

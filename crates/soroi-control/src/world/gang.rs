@@ -282,13 +282,11 @@ impl World {
         feeders: &[&JobFacts],
         workload: Option<&WorkloadFacts>,
     ) -> Option<Composed> {
-        let members = self.group_members(group, feeders);
-        let live = members.iter().copied().filter(|pod| pod.pod.phase != PodPhase::Succeeded);
-        let sets = group::pod_sets(live.clone(), &self.named(group, workload));
-        let refused = group::refused(live.clone(), &sets);
-        let succeeded = members.iter().copied().filter(|pod| pod.pod.phase == PodPhase::Succeeded);
+        let members = self.group_roll(group, feeders);
+        let sets = group::pod_sets(&members, &self.named(group, workload));
+        let refused = group::refused(&members, &sets);
         let gone = self.done_and_gone(group);
-        let present = succeeded.clone().map(|pod| (pod.pod.role.as_ref(), 1));
+        let present = members.by_role(|phase| phase == PodPhase::Succeeded);
         let done: Vec<Counted> = present.chain(gone.by_role()).collect();
         let mut gang = self.group_gang(group, &done);
         gang.owners.extend(feeders.iter().map(|job| job.uid.clone()));
@@ -302,14 +300,14 @@ impl World {
                 topology: set.topology,
             })
             .collect();
-        gang.foreign_scheduler = live.clone().find_map(|pod| self.foreign(&pod.scheduler));
-        gang.local_queue = gang.local_queue.or_else(|| members.iter().find_map(|pod| pod.queue.clone()));
+        gang.foreign_scheduler = members.schedulers().into_iter().find_map(|named| self.foreign(named));
+        gang.local_queue = gang.local_queue.or_else(|| members.queue().cloned());
         if gang.local_queue.is_none() {
             // The annotations are Kueue's, and without its queues there is no Topology.
             gang.pod_sets.iter_mut().for_each(|set| set.topology = event::TopologyRequest::None);
         }
         if group.priority_class.is_none() {
-            gang.priority = live.map(|pod| pod.priority).max().unwrap_or(0);
+            gang.priority = members.priority().unwrap_or(0);
         }
         let mut parts = Vec::new();
         let mut readiness = Readiness::Ready;
@@ -318,6 +316,7 @@ impl World {
             gang.priority = workload.priority;
             gang.not_before = workload.requeue_at;
             gang.admitted = workload.admitted.clone();
+            let succeeded = members.succeeded();
             let ended = group::ended(&workload.pod_sets, succeeded, gone.all(), &gang.pod_sets);
             parts.push(Part { ended, ..part(workload, None, false) });
         } else if gang.local_queue.is_some() {
@@ -375,7 +374,8 @@ impl World {
     pub(crate) fn waits_for_its_group(&self, root: &Root) -> bool {
         let Root::Group(namespace, name) = root else { return false };
         let place = (namespace.clone(), name.clone());
-        self.groups.get(&place).is_none() && self.waiting_for_group(&place).next().is_some()
+        self.groups.get(&place).is_none()
+            && self.roll_of_group(&intake::group_key(namespace, name)).any_waits()
     }
 
     fn group_gang(&self, group: &GroupFacts, done: &[Counted]) -> event::Gang {

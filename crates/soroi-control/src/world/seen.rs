@@ -291,25 +291,39 @@ impl World {
         let mut counts_alike = false;
         match self.pods.set(meta, pod, source) {
             Took::Nothing => return,
-            Took::New => {}
+            Took::New => self.counted.add(&now),
             Took::Changed(before) => {
+                self.counted.remove(&before.facts);
+                self.counted.add(&now);
                 counts_alike = counts_as(&before.facts) == counts_as(&now);
                 if owners(&before.facts) != owners(&now) {
                     self.forget_member(&before.facts);
                 }
             }
-            Took::Replaced(before) => self.pod_gone(&before.facts),
+            Took::Replaced(before) => {
+                self.pod_gone(&before.facts);
+                self.counted.add(&now);
+            }
         }
         for owner in owners(&now) {
             self.moved.insert(owner.clone());
             self.members.entry(owner).or_default().insert(now.pod.uid.clone());
         }
         if counts_alike {
-            let (fact, root) = self.whose(&now);
-            self.events.push(Event::Pod(fact));
-            self.looked.extend(root);
+            self.look_at_pod(&now);
         } else {
             self.touch_pod(&now);
+        }
+    }
+
+    /// A pod went on, and its gang is the same: where members are is no part of a gang, except of one
+    /// that is a single pod.
+    pub(super) fn look_at_pod(&mut self, pod: &PodFacts) {
+        let (fact, root) = self.whose(pod);
+        self.events.push(Event::Pod(fact));
+        match root {
+            Some(Root::Pod(_)) => self.dirty.extend(root),
+            root => self.looked.extend(root),
         }
     }
 
@@ -355,6 +369,7 @@ impl World {
     }
 
     pub(super) fn pod_gone(&mut self, pod: &PodFacts) {
+        self.counted.remove(pod);
         self.forget_member(pod);
         if pod.pod.phase == event::PodPhase::Succeeded {
             self.note_done(pod, true);

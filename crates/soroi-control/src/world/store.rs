@@ -56,8 +56,10 @@ pub(crate) struct Known<T> {
 /// All objects of a kind.
 #[derive(Debug)]
 pub(crate) struct Store<T> {
-    objects: BTreeMap<Place, Known<T>>,
-    by_uid: BTreeMap<Name, Place>,
+    /// By uid: what belongs together is found by its uid, thousands at a time.
+    objects: BTreeMap<Name, Known<T>>,
+    /// The uid of whatever is at a place.
+    places: BTreeMap<Place, Name>,
     tombstones: BTreeSet<Name>,
     buried: VecDeque<Name>,
 }
@@ -66,7 +68,7 @@ impl<T> Default for Store<T> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
-            by_uid: BTreeMap::new(),
+            places: BTreeMap::new(),
             tombstones: BTreeSet::new(),
             buried: VecDeque::new(),
         }
@@ -97,20 +99,20 @@ pub(crate) enum Took<T> {
 
 impl<T> Store<T> {
     pub(crate) fn get(&self, place: &Place) -> Option<&Known<T>> {
-        self.objects.get(place)
+        self.objects.get(self.places.get(place)?)
     }
 
     pub(crate) fn by_uid(&self, uid: &str) -> Option<&Known<T>> {
-        self.objects.get(self.by_uid.get(uid)?)
+        self.objects.get(uid)
     }
 
     pub(crate) fn by_uid_mut(&mut self, uid: &str) -> Option<&mut Known<T>> {
-        self.objects.get_mut(self.by_uid.get(uid)?)
+        self.objects.get_mut(uid)
     }
 
     /// All of them, in order of namespace and name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Known<T>> {
-        self.objects.values()
+        self.places.values().filter_map(|uid| self.objects.get(uid))
     }
 
     /// Takes in a reading.
@@ -119,38 +121,38 @@ impl<T> Store<T> {
             return Took::Nothing;
         }
         let place = meta.place();
-        if let Some(known) = self.objects.get(&place)
+        if let Some(known) = self.get(&place)
             && known.meta.uid == meta.uid
             && meta.is_older_than(&known.meta)
         {
             return Took::Nothing;
         }
-        self.by_uid.insert(meta.uid.clone(), place.clone());
         let uid = meta.uid.clone();
-        match self.objects.insert(place, Known { meta, facts }) {
-            None => Took::New,
-            Some(before) if before.meta.uid == uid => Took::Changed(before),
-            Some(before) => {
-                self.bury(before.meta.uid.clone());
-                Took::Replaced(before)
+        let known = self.objects.insert(uid.clone(), Known { meta, facts });
+        match self.places.insert(place, uid.clone()) {
+            Some(before) if before != uid => {
+                let replaced = self.objects.remove(&before);
+                self.bury(before);
+                replaced.map_or(Took::New, Took::Replaced)
             }
+            _ => known.map_or(Took::New, Took::Changed),
         }
     }
 
     /// The object of this uid is gone.
     pub(crate) fn remove(&mut self, uid: &Name) -> Option<Known<T>> {
-        let place = self.by_uid.get(uid).cloned();
         self.bury(uid.clone());
-        self.objects.remove(&place?)
+        let known = self.objects.remove(uid)?;
+        self.places.remove(&known.meta.place());
+        Some(known)
     }
 
     /// Those that a list no longer has, by uid. They stay until they are removed.
     pub(crate) fn unlisted(&self, listed: &BTreeSet<Name>) -> Vec<Name> {
-        self.by_uid.keys().filter(|uid| !listed.contains(*uid)).cloned().collect()
+        self.objects.keys().filter(|uid| !listed.contains(*uid)).cloned().collect()
     }
 
     fn bury(&mut self, uid: Name) {
-        self.by_uid.remove(&uid);
         if self.tombstones.insert(uid.clone()) {
             self.buried.push_back(uid);
         }

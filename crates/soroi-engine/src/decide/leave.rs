@@ -117,16 +117,21 @@ impl Engine {
         kept: &Lingering,
         now: Millis,
     ) -> Option<Millis> {
-        let there = self.world.members(id, &state.owners).filter_map(|pod| pod.occupies());
-        let until = there.map(|node| match self.world.unready_since.get(node) {
-            Some(since) => (*since).max(kept.since).saturating_add(self.settings.dead_pod_timeout),
-            // A node that was never seen is as unreachable as one that is gone.
-            None if self.cluster.node(node).is_none() => {
-                kept.since.saturating_add(self.settings.dead_pod_timeout)
-            }
-            None => Millis::MAX,
+        let mut until =
+            self.world.nodes_of(id, &state.owners).map(|node| match self.world.unready_since.get(node) {
+                Some(since) => (*since).max(kept.since).saturating_add(self.settings.dead_pod_timeout),
+                // A node that was never seen is as unreachable as one that is gone.
+                None if self.cluster.node(node).is_none() => {
+                    kept.since.saturating_add(self.settings.dead_pod_timeout)
+                }
+                None => Millis::MAX,
+            });
+        // Mostly the first one keeps it for good; the others need not be asked then.
+        let latest = until.try_fold(None, |latest: Option<Millis>, until| match until {
+            Millis::MAX => Err(until),
+            until => Ok(latest.max(Some(until))),
         });
-        until.max().filter(|until| *until > now)
+        latest.unwrap_or_else(Some).filter(|until| *until > now)
     }
 }
 

@@ -3,9 +3,8 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::intake::Schedulers;
-use crate::intake::pod;
 use crate::intake::tests::{shape_line, yaml};
+use crate::intake::{PodFacts, Schedulers, pod};
 
 fn read(spec: &str) -> GroupFacts {
     group(&yaml(&format!(
@@ -62,7 +61,8 @@ fn check_sets(members: &[PodFacts], expected: Expect) {
         format!("{} {} × {} like {}", set.name, set.count, shape_line(&set.shape), set.example)
     };
     let told = |members: &mut dyn Iterator<Item = &PodFacts>| {
-        pod_sets(members, &[]).into_iter().map(line).collect::<Vec<_>>().join("\n")
+        let roll: Roll = members.collect();
+        pod_sets(&Rolls::from(&roll), &[]).into_iter().map(line).collect::<Vec<_>>().join("\n")
     };
     let text = told(&mut members.iter());
     assert_eq!(text, told(&mut members.iter().rev()), "the order of the pods does not matter");
@@ -91,7 +91,8 @@ fn pods_of_a_group_are_told_apart_by_role_and_shape() {
 fn what_was_decided_keeps_its_name_when_others_join() {
     let name = |pod: &PodFacts, known: &[Named]| {
         let others = [member("a", "worker", 1000, "Pending"), member("s", "worker-2", 3000, "Pending")];
-        let sets = pod_sets(others.iter().chain([pod]), known);
+        let roll: Roll = others.iter().chain([pod]).collect();
+        let sets = pod_sets(&Rolls::from(&roll), known);
         let names: Vec<String> = sets.iter().map(|set| format!("{}={}", set.name, set.example)).collect();
         names.join(" ")
     };
@@ -105,7 +106,7 @@ fn what_was_decided_keeps_its_name_when_others_join() {
 }
 
 #[test]
-fn failed_pods_are_no_members_any_more_and_succeeded_ones_still_are() {
+fn only_pods_that_run_or_may_run_are_part_of_a_pod_set() {
     check_sets(
         &[
             member("a", "", 1000, "Failed"),
@@ -113,8 +114,7 @@ fn failed_pods_are_no_members_any_more_and_succeeded_ones_still_are() {
             member("c", "No Label", 1000, "Pending"),
         ],
         expect![[r#"
-            main 1 × example.com/gpu=1 like uid-b
-            main-2 1 × example.com/gpu=1 like uid-c"#]],
+            main 1 × example.com/gpu=1 like uid-c"#]],
     );
 }
 
@@ -129,7 +129,9 @@ fn asking(name: &str, annotations: &str) -> PodFacts {
 }
 
 fn check_refused(members: &[PodFacts], expected: Expect) {
-    let refused = refused(members, &pod_sets(members, &[]));
+    let roll: Roll = members.iter().collect();
+    let members = Rolls::from(&roll);
+    let refused = refused(&members, &pod_sets(&members, &[]));
     expected.assert_eq(&refused.map(|invalid| invalid.to_string()).unwrap_or_default());
 }
 
@@ -169,7 +171,9 @@ fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expe
         };
         each.map(set).collect()
     };
-    expected.assert_eq(&format!("{:?}", ended(&parse(planned), succeeded, gone, &parse(now))));
+    let roll: Roll = succeeded.iter().collect();
+    let succeeded = Rolls::from(&roll);
+    expected.assert_eq(&format!("{:?}", ended(&parse(planned), succeeded.succeeded(), gone, &parse(now))));
 }
 
 #[test]

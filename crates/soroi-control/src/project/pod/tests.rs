@@ -25,6 +25,7 @@ fn facts(status: &str) -> (PodFacts, Value) {
 #[test]
 fn a_binding_names_the_pod_by_uid_and_says_who_bound_it() {
     let (facts, _) = facts("{}");
+    let bound = call::Binding { pod: facts.pod.uid.clone(), node: "worker-1".into(), epoch: 7 };
     expect![[r#"
         {
           "apiVersion": "v1",
@@ -43,7 +44,7 @@ fn a_binding_names_the_pod_by_uid_and_says_who_bound_it() {
             "name": "worker-1"
           }
         }"#]]
-    .assert_eq(&picture(binding(&facts.pod, "worker-1", 7)));
+    .assert_eq(&picture(binding(&facts.pod.namespace, &facts.pod.name, &bound)));
 }
 
 #[test]

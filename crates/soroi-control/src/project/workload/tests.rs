@@ -5,7 +5,7 @@ use serde_json::json;
 use soroi_api::volcano::PodGroup;
 
 use super::*;
-use crate::intake::group::pod_sets;
+use crate::intake::group::{Roll, Rolls, pod_sets};
 use crate::intake::job::tests::SUSPENDED;
 use crate::intake::tests::yaml;
 use crate::intake::{Schedulers, pod, template};
@@ -210,8 +210,9 @@ fn of_members(members: &[Pod]) -> Result<Workload, Invalid> {
     defaults.set_priority_class(&yaml("{metadata: {name: high}, value: 100}"));
     let facts: Vec<_> = members.iter().map(|member| pod(member, &Schedulers::default()).unwrap()).collect();
     let find = |uid: &str| members.iter().find(|member| member.metadata.uid.as_deref() == Some(uid)).unwrap();
-    let sets: Vec<_> =
-        pod_sets(&facts, &[]).into_iter().map(|set| (set.clone(), find(&set.example))).collect();
+    let roll: Roll = facts.iter().collect();
+    let sets = pod_sets(&Rolls::from(&roll), &[]);
+    let sets: Vec<_> = sets.into_iter().map(|set| (set.clone(), find(&set.example))).collect();
     of_group(&yaml::<PodGroup>(GROUP), &sets, "team-q", &defaults)
 }
 
