@@ -147,6 +147,7 @@ impl Course {
         gang: &Name,
         policy: Policy,
         held: &Admitted,
+        usage: &BTreeMap<Name, BTreeMap<Name, Amount>>,
         evicted: Option<PlanUndo>,
     ) {
         if self.stage != Stage::Waiting {
@@ -155,7 +156,7 @@ impl Course {
         self.stage = match evicted {
             Some(undo) => Stage::Leaving { undo, undone: false },
             None => Stage::Admitted {
-                admission: Arc::new(admission_of(gang, policy, held)),
+                admission: Arc::new(admission_of(gang, policy, held, usage)),
                 committed: true,
                 settled: false,
             },
@@ -163,14 +164,18 @@ impl Course {
     }
 }
 
-/// The admission that a Workload's status shows. Usage is not repeated there per resource in a form
-/// that matters here.
-fn admission_of(gang: &Name, policy: Policy, held: &Admitted) -> Admission {
+/// The admission that a Workload's status shows. `usage`: what each pod set pays, by resource.
+fn admission_of(
+    gang: &Name,
+    policy: Policy,
+    held: &Admitted,
+    usage: &BTreeMap<Name, BTreeMap<Name, Amount>>,
+) -> Admission {
     let pod_sets = held.pod_sets.iter().map(|(name, count, flavors)| PodSetAdmission {
         name: name.clone(),
         count: *count,
         flavors: flavors.clone(),
-        usage: BTreeMap::new(),
+        usage: usage.get(name).cloned().unwrap_or_default(),
         nodes: Vec::new(),
         topology: held.topology.get(name).cloned(),
     });

@@ -347,7 +347,8 @@ impl Cycle {
             let policy = gang.policy.unwrap_or_else(|| self.world.policy_in(&held.cluster_queue));
             if policy != Policy::Unified {
                 let evicted = unit.composed.parts.iter().find_map(|part| self.world.eviction(&part.workload));
-                unit.course.adopt_status(&gang.id, policy, held, evicted);
+                let usage = self.world.usage_shown(&unit.composed.parts);
+                unit.course.adopt_status(&gang.id, policy, held, &usage, evicted);
             }
         }
     }

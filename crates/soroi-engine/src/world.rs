@@ -25,9 +25,18 @@ pub(crate) struct World {
 #[derive(Clone, Debug, Default)]
 struct Family {
     gangs: BTreeSet<GangId>,
+    /// Those whose objects are gone. What was made again under the same name comes before them.
+    gone: BTreeSet<GangId>,
     pods: BTreeSet<PodUid>,
     /// How many of the pods take space on each node.
     nodes: BTreeMap<Name, u32>,
+}
+
+impl Family {
+    /// Whose pods they are. Of several that claim them, the first by uid.
+    fn head(&self) -> Option<&GangId> {
+        self.gangs.first().or_else(|| self.gone.first())
+    }
 }
 
 impl World {
@@ -66,17 +75,38 @@ impl World {
         for owner in before {
             if let Some(family) = self.families.get_mut(owner) {
                 family.gangs.remove(gang);
+                family.gone.remove(gang);
                 self.forget_if_empty(owner);
             }
         }
         for owner in now {
-            self.families.entry(owner.clone()).or_default().gangs.insert(gang.clone());
+            let family = self.families.entry(owner.clone()).or_default();
+            family.gone.remove(gang);
+            family.gangs.insert(gang.clone());
         }
     }
 
-    /// The gang that a pod is a member of. Of several that claim it, the first by uid.
+    /// The objects of a gang with these owners are gone: its members are those of whoever else
+    /// claims them.
+    pub(crate) fn step_back(&mut self, gang: &GangId, owners: &[Name]) {
+        for owner in owners {
+            if let Some(family) = self.families.get_mut(owner)
+                && family.gangs.remove(gang)
+            {
+                family.gone.insert(gang.clone());
+            }
+        }
+    }
+
+    /// Gangs without objects that claim the same pods.
+    pub(crate) fn gone_with(&self, owners: &[Name]) -> Vec<GangId> {
+        let families = owners.iter().filter_map(|owner| self.families.get(owner));
+        families.flat_map(|family| family.gone.iter().cloned()).collect()
+    }
+
+    /// The gang that a pod is a member of.
     pub(crate) fn gang_of(&self, pod: &Pod) -> Option<&GangId> {
-        self.families.get(pod.owner.as_ref()?)?.gangs.first()
+        self.families.get(pod.owner.as_ref()?)?.head()
     }
 
     /// The pods that are members of the gang with these owners, in uid order.
@@ -86,7 +116,7 @@ impl World {
         owners: &'a [Name],
     ) -> impl Iterator<Item = &'a Pod> {
         let families = owners.iter().filter_map(|owner| self.families.get(owner));
-        let ours = families.filter(move |family| family.gangs.first() == Some(gang));
+        let ours = families.filter(move |family| family.head() == Some(gang));
         ours.flat_map(|family| &family.pods).filter_map(|uid| self.pods.get(uid))
     }
 
@@ -99,7 +129,7 @@ impl World {
     ) -> impl Iterator<Item = &'a Name> {
         let families = owners.iter().filter_map(|owner| self.families.get(owner));
         families
-            .filter(move |family| family.gangs.first() == Some(gang))
+            .filter(move |family| family.head() == Some(gang))
             .flat_map(|family| family.nodes.keys())
     }
 
@@ -123,7 +153,7 @@ impl World {
     }
 
     fn forget_if_empty(&mut self, owner: &Name) {
-        if self.families.get(owner).is_some_and(|f| f.gangs.is_empty() && f.pods.is_empty()) {
+        if self.families.get(owner).is_some_and(|f| f.head().is_none() && f.pods.is_empty()) {
             self.families.remove(owner);
         }
     }

@@ -78,7 +78,7 @@ pub struct Failure {
     pub requests: Vec<String>,
 }
 
-/// Lines of trace and requests that a failure shows.
+/// Lines of trace and requests that a failure shows; all with `{:#}`.
 const SHOWN_MAX: usize = 45;
 
 impl fmt::Display for Failure {
@@ -86,7 +86,8 @@ impl fmt::Display for Failure {
         writeln!(f, "{}", self.what.trim_end())?;
         for (title, lines) in [("what happened", &self.trace), ("the product's requests", &self.requests)] {
             writeln!(f, "{title}:")?;
-            for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_MAX)) {
+            let shown = if f.alternate() { lines.len() } else { SHOWN_MAX };
+            for line in lines.iter().skip(lines.len().saturating_sub(shown)) {
                 writeln!(f, "    {line}")?;
             }
         }

@@ -13,7 +13,9 @@ use soroi_quantity::{Quantity, base_units, display};
 
 use crate::kind::{self, Kind};
 use crate::scenario::{Clause, Compare, Condition, GangRef, Measure, Placement};
-use crate::world::{Amounts, GangView, Key, State, World, amounts, gangs_of_pod, is_true, pod_requests};
+use crate::world::{
+    Amounts, GangView, Key, State, World, amounts, gangs_of_pod, has_ended, is_true, pod_requests,
+};
 
 /// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
 const GATHER_MAX: Duration = Duration::from_secs(15);
@@ -134,6 +136,10 @@ fn gangs_between(world: &mut World, now: Timestamp) {
             (view.gang.clone(), view.bound().len(), lack(world, view), over)
         })
         .collect();
+    // What was deleted is judged no more, and begins anew if it is made again.
+    let there: BTreeSet<&GangRef> = views.iter().map(|(gang, ..)| gang).collect();
+    world.between.retain(|gang, _| there.contains(gang));
+    world.were_whole.retain(|gang| there.contains(gang));
     for (gang, bound, lack, over) in views {
         if bound > 0 && lack.is_none() {
             world.were_whole.insert(gang.clone());
@@ -260,6 +266,34 @@ fn usage(flavors: &Value) -> Vec<(String, String, i64)> {
     found
 }
 
+/// Whether a plan stands for pods that run on although their PodGroup was deleted: they hold their
+/// quota until the last of them has ended.
+fn outlives_its_group(world: &World, plan: &Value) -> bool {
+    let gang = &plan["spec"]["gang"];
+    let runs_on = |pod: &Value| {
+        let metadata = &pod["metadata"];
+        metadata["namespace"] == gang["namespace"]
+            && metadata["annotations"]["scheduling.k8s.io/group-name"] == gang["name"]
+            && !pod["spec"]["nodeName"].is_null()
+            && !has_ended(pod)
+    };
+    !plan["metadata"]["deletionTimestamp"].is_null()
+        && gang["kind"] == "PodGroup"
+        && world.all(kind::POD).any(runs_on)
+}
+
+/// What a plan pays.
+fn add_planned(sums: &mut BTreeMap<(String, String), i64>, plan: &Value) {
+    for set in plan["spec"]["podSets"].as_array().into_iter().flatten() {
+        let usage = amounts(&set["usage"]);
+        for (resource, flavor) in set["flavors"].as_object().into_iter().flatten() {
+            let flavor = flavor.as_str().unwrap_or_default().to_owned();
+            let amount = usage.get(resource).copied().unwrap_or(0);
+            *sums.entry((flavor, resource.clone())).or_insert(0) += amount;
+        }
+    }
+}
+
 /// Everything that must hold when nothing is under way.
 pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
     let mut broken = Vec::new();
@@ -318,6 +352,11 @@ fn books(world: &World) -> Vec<String> {
             for workload in holding.iter().filter(|workload| is_true(workload, held)) {
                 add_assignments(&mut sums, workload);
             }
+            for plan in world.all(kind::GANG_PLAN).filter(|plan| plan["spec"]["clusterQueue"] == name) {
+                if outlives_its_group(world, plan) {
+                    add_planned(&mut sums, plan);
+                }
+            }
             let mut shown: BTreeMap<(String, String), i64> = BTreeMap::new();
             for (flavor, resource, amount) in usage(&queue["status"][field]) {
                 *shown.entry((flavor, resource)).or_insert(0) += amount;
@@ -325,11 +364,30 @@ fn books(world: &World) -> Vec<String> {
             sums.retain(|_, amount| *amount != 0);
             shown.retain(|_, amount| *amount != 0);
             if sums != shown {
-                broken.push(format!("queue {name}: {field} shows {shown:?}, its Workloads hold {sums:?}"));
+                let each: Vec<String> = holding.iter().map(|workload| assigned(workload)).collect();
+                broken.push(format!(
+                    "queue {name}: {field} shows {shown:?}, its Workloads hold {sums:?}: {}",
+                    each.join(", ")
+                ));
             }
         }
     }
     broken
+}
+
+/// What a Workload was given and gave back, in a line.
+fn assigned(workload: &Value) -> String {
+    let status = &workload["status"];
+    let text = |list: &Value| {
+        let each = list.as_array().into_iter().flatten();
+        let each = each.map(|entry| {
+            let name = entry["name"].as_str().unwrap_or_default();
+            format!("{name} {}", entry["count"])
+        });
+        each.collect::<Vec<_>>().join(" ")
+    };
+    let (given, back) = (&status["admission"]["podSetAssignments"], &status["reclaimablePods"]);
+    format!("{} has {} less {}", workload["metadata"]["name"], text(given), text(back))
 }
 
 /// What a Workload holds: what it was given, less the share of pods that will not run again.
@@ -360,7 +418,7 @@ fn going(world: &World) -> Vec<String> {
     let objects = kinds.into_iter().flat_map(|kind| world.all(kind).map(move |object| (kind, object)));
     objects
         .filter(|(_, object)| !object["metadata"]["deletionTimestamp"].is_null())
-        .filter(|(_, object)| !held_by_story(object))
+        .filter(|(_, object)| !held_by_story(object) && !outlives_its_group(world, object))
         .map(|(kind, object)| {
             let metadata = &object["metadata"];
             format!(
@@ -381,7 +439,7 @@ pub fn held_by_story(object: &Value) -> bool {
 fn plans(world: &World, limits: &Limits) -> Vec<String> {
     let mut broken = Vec::new();
     let holding = world.gangs().into_iter().filter(|view| !view.bound().is_empty()).count();
-    let plans = world.all(kind::GANG_PLAN).count();
+    let plans = world.all(kind::GANG_PLAN).filter(|plan| !outlives_its_group(world, plan)).count();
     if limits.placement == Placement::Unified && plans > holding {
         broken.push(format!("{plans} GangPlans for {holding} gangs that have bound pods"));
     }

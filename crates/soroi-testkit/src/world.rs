@@ -21,7 +21,7 @@ pub use gang::{GangView, State, has_ended};
 pub use need::{Amounts, amount, amounts, pod_requests};
 
 /// Lines of the trace that a failure shows.
-const TRACE_MAX: usize = 120;
+const TRACE_MAX: usize = 20_000;
 
 /// Where an object is: kind, namespace (or empty), name.
 pub type Key = (Kind, String, String);

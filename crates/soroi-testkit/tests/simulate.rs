@@ -3,7 +3,8 @@
 //! ```text
 //! cargo test -p soroi-testkit --test simulate                            a fixed few
 //! cargo xtask simulate --seeds 10000 --from 1                            as many as wanted, optimised
-//! cargo test -p soroi-testkit --test simulate -- --seeds 1 --from 17 --page    shows seed 17's page too
+//! cargo test -p soroi-testkit --test simulate -- --seeds 1 --from 17 --page    shows seed 17's page,
+//!                                                and all that happened instead of a smaller story
 //! ```
 #![allow(
     clippy::disallowed_methods,
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let totals = play_all(&wanted, started);
     if let Some((drawn, failure)) = totals.failures.iter().min_by_key(|(drawn, _)| drawn.seed) {
-        tell(drawn, failure.clone());
+        tell(drawn, failure.clone(), wanted.page);
     }
     let mut failed: Vec<u64> = totals.failures.iter().map(|(drawn, _)| drawn.seed).collect();
     failed.sort_unstable();
@@ -143,8 +144,12 @@ fn progress(totals: &Totals, of: u64, shown: &mut Instant) {
 }
 
 /// The first failure, as small as it could be made.
-fn tell(drawn: &Drawn, failure: Box<Failure>) {
+fn tell(drawn: &Drawn, failure: Box<Failure>, in_full: bool) {
     let seed = drawn.seed;
+    if in_full {
+        println!("\nseed {seed} failed: {failure:#}");
+        return;
+    }
     println!("\nseed {seed} failed: {failure}");
     println!("making it smaller ({} steps) …", drawn.steps.len());
     let began = Instant::now();

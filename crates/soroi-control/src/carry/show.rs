@@ -135,6 +135,8 @@ pub(crate) fn group(
             verdict(told, &members, &scene.world.named(group, None))
         }
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
+        // Without pods there is no gang that could be told anything.
+        (None, _) if members.is_empty() && least > 0 => Verdict::TooFewPods,
         _ => Verdict::Underway,
     };
     let admitted = matches!(stage, Stage::Admitted { .. });

@@ -18,6 +18,8 @@ pub struct PlanFacts {
     pub plan: event::Plan,
     /// Why and how it is taken back (phase Undoing).
     pub undo: Option<PlanUndo>,
+    /// The name of the PodGroup whose plan it is, if it is one's.
+    pub group: Option<Name>,
     /// The pod sets that pods of a PodGroup make.
     pub named: Vec<group::Named>,
 }
@@ -58,6 +60,7 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
         Some((Arc::from(set.name.as_str()), Arc::from(shape.as_str())))
     });
     Ok(PlanFacts {
+        group: (spec.gang.kind == "PodGroup").then(|| Arc::from(spec.gang.name.as_str())),
         named: named.collect(),
         plan: event::Plan {
             gang: admission.gang.clone(),

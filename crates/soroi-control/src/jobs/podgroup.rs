@@ -70,6 +70,13 @@ pub(crate) fn wants(
     if workload.meta.terminating {
         return batch::let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect();
     }
+    if state.facts.finished && !members.live().is_empty() {
+        // A PodGroup may be filled again, as with Volcano.
+        let mut after = state.status.clone();
+        let moment = Moment { generation: workload.meta.generation, now: at };
+        project::status::reopen(&mut after, "The group has new pods", moment);
+        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+    }
     if let Some(succeeded) = ended(group, members, gone)
         && !state.facts.finished
     {
@@ -78,11 +85,11 @@ pub(crate) fn wants(
         project::status::finish(&mut after, succeeded, "All pods of the group have ended", moment);
         return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
     }
-    if members.is_empty() && !state.facts.finished {
+    if members.count(goes_on) == 0 && !state.facts.finished {
         // Nothing is left that could hold its quota, or wait for one.
         let mut after = state.status.clone();
         let moment = Moment { generation: workload.meta.generation, now: at };
-        project::status::undo(&mut after, "The group has no pods", moment);
+        project::status::undo(&mut after, "The group has no pods that could run", moment);
         return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
     }
     let free = state.facts.admitted.is_none() && !held && !state.facts.finished && !sets.is_empty();
@@ -92,10 +99,14 @@ pub(crate) fn wants(
     }
 }
 
+/// Whether a pod in this phase has not ended.
+fn goes_on(phase: PodPhase) -> bool {
+    !matches!(phase, PodPhase::Succeeded | PodPhase::Failed)
+}
+
 /// Whether all pods of a group that had its minimum have ended, and whether enough of them well.
 /// `gone`: members that are done and gone.
 fn ended(group: &GroupFacts, members: &Rolls<'_>, gone: &Gone) -> Option<bool> {
-    let goes_on = |phase: PodPhase| !matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
     let all = members.count(goes_on) == 0 && !members.is_empty();
     let minima = group.minima();
     let by_role = |well: bool| {

@@ -254,6 +254,14 @@ pub fn finish(status: &mut WorkloadStatus, succeeded: bool, message: &str, at: M
     at.set(status, condition::FINISHED, true, reason, message.into());
 }
 
+/// It has ended once, and what it stands for wants to run again: it waits as a new one does.
+pub fn reopen(status: &mut WorkloadStatus, message: &str, at: Moment) {
+    let kept = [condition::QUOTA_RESERVED, condition::ADMITTED, condition::PODS_READY];
+    status.conditions.retain(|there| kept.contains(&there.type_.as_str()));
+    status.reclaimable_pods.clear();
+    undo(status, message, at);
+}
+
 /// What a decision gave, as the Workload's status shows it.
 pub fn admission_of(admission: &decision::Admission) -> Admission {
     Admission {

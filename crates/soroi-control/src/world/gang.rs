@@ -2,12 +2,12 @@
 //!
 //! A pure function of the world: it is asked again whenever one of the objects changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use soroi_api::conditions;
 use soroi_api::kueue::CheckState;
 use soroi_api::plan::PlanUndo;
-use soroi_engine::event::{self, Admitted, Name, PodPhase, PodSet, Policy, Readiness};
+use soroi_engine::event::{self, Admitted, Amount, Name, PodPhase, PodSet, Policy, Readiness};
 use soroi_engine::reason::{NotYet, Off};
 
 use super::World;
@@ -181,6 +181,22 @@ impl World {
         (evicted.status == "True").then_some(PlanUndo { reason, message, started: true })
     }
 
+    /// What the pod sets of a gang pay by what their Workloads show, by name and resource.
+    pub(crate) fn usage_shown(&self, parts: &[Part]) -> BTreeMap<Name, BTreeMap<Name, Amount>> {
+        let each = parts.iter().filter_map(|part| {
+            let admission = self.workloads.by_uid(&part.workload)?.facts.status.admission.as_ref()?;
+            Some(admission.pod_set_assignments.iter().filter_map(|given| {
+                let (_, name) = part.pod_sets.iter().find(|(name, _)| **name == *given.name)?;
+                let usage = given.resource_usage.iter();
+                let usage = usage.map(|(resource, amount)| {
+                    (resource.as_str().into(), amount.base_units(resource).unwrap_or(0))
+                });
+                Some((name.clone(), usage.collect()))
+            }))
+        });
+        each.flatten().collect()
+    }
+
     /// The ClusterQueue that pays for a Workload: the one that admitted it, else the one that its
     /// LocalQueue leads to.
     fn cluster_queue_of(&self, workload: &WorkloadFacts) -> Option<&Known<QueueState>> {
@@ -311,7 +327,8 @@ impl World {
         }
         let mut parts = Vec::new();
         let mut readiness = Readiness::Ready;
-        if let Some(workload) = workload {
+        // A finished Workload is of an earlier life of the group, and is opened again first.
+        if let Some(workload) = workload.filter(|workload| !workload.finished) {
             readiness = self.readiness(&group.uid, workload, None);
             gang.priority = workload.priority;
             gang.not_before = workload.requeue_at;

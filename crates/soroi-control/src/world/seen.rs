@@ -180,6 +180,7 @@ impl World {
     pub(super) fn touch_group(&mut self, place: Place) {
         let feeders: Vec<Root> = self.feeders(&place).flat_map(|known| root::of_job(&known.facts)).collect();
         self.dirty.extend(feeders);
+        self.moved.insert(intake::group_key(&place.0, &place.1));
         self.dirty.insert(Root::Group(place.0, place.1));
     }
 

@@ -143,8 +143,8 @@ fn a_group_with_a_queue_name_has_one_workload() {
         story.wait(3).await;
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
-            workload  podgroup-train-… not QuotaReserved (The group has no pods); not Admitted (The workload has no reservation); not PodsReady (Not all pods are ready or succeeded)
-            podgroup  train        Pending      Scheduled:
+            workload  podgroup-train-… not QuotaReserved (The group has no pods that could run); not Admitted (The workload has no reservation); not PodsReady (Not all pods are ready or succeeded)
+            podgroup  train        Pending      Unschedulable: Not enough valid tasks for gang-scheduling, valid: 0, min: 3
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
     });

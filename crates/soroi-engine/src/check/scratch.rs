@@ -49,6 +49,9 @@ fn from_objects(engine: &Engine) -> Engine {
     fresh.inactive = fresh.inactive_cluster_queues();
     for (id, state) in &engine.gangs {
         fresh.world.set_owners(id, &[], &state.owners);
+        if state.gone {
+            fresh.world.step_back(id, &state.owners);
+        }
         fresh.gangs.insert(id.clone(), state.clone());
         for charge in state.charges() {
             fresh.quotas.charge(charge);

@@ -128,8 +128,8 @@ impl Engine {
     fn gang(&mut self, fact: Gang, now: Millis) {
         let id = fact.id.clone();
         let state = self.gangs.entry(id.clone()).or_default();
-        state.gone = false;
-        if state.fact.as_ref() == Some(&fact) {
+        let was_gone = std::mem::take(&mut state.gone);
+        if state.fact.as_ref() == Some(&fact) && !was_gone {
             return;
         }
         if let Some(before) = &state.fact
@@ -155,8 +155,11 @@ impl Engine {
         state.fact = Some(fact);
         let owners = state.owners.clone();
         self.touch(&id);
-        if before != owners {
+        if before != owners || was_gone {
             self.world.set_owners(&id, &before, &owners);
+            for gone in self.world.gone_with(&owners) {
+                self.touch(&gone);
+            }
             let members = self.world.members(&id, &owners).map(|pod| pod.uid.clone());
             self.touched.entry(id.clone()).or_default().extend(members);
         }
@@ -167,6 +170,7 @@ impl Engine {
         if let Some(state) = self.gangs.get_mut(id)
             && !std::mem::replace(&mut state.gone, true)
         {
+            self.world.step_back(id, &state.owners);
             self.touch(id);
         }
     }
