@@ -12,6 +12,7 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str])] = &[
     ("soroi-clock", &[]),
     ("soroi-quantity", &[]),
+    ("soroi-model", &[]),
     ("soroi-engine", &["soroi-quantity"]),
     ("soroi-api", &["soroi-quantity"]),
     ("soroi-watch", &["soroi-clock"]),
@@ -110,6 +111,9 @@ fn breaches_of(name: &str, uses: &BTreeSet<&str>) -> Vec<String> {
         if used == "soroi-testkit" && name != "soroi-testkit" {
             breaches.push(format!("{name} must use soroi-testkit in tests only"));
         }
+        if used == "soroi-model" {
+            breaches.push(format!("{name} must not use soroi-model: it checks what others do, from outside"));
+        }
         if name == "soroi-engine" && !inside && !ENGINE_OUTSIDE.contains(&used) {
             breaches.push(format!("soroi-engine must stay pure, but depends on {used}"));
         }
@@ -193,6 +197,8 @@ mod tests {
         );
         assert_eq!(breaches_of("soroi-api", &BTreeSet::from(["anyhow"])).len(), 1);
         assert_eq!(breaches_of("soroi", &BTreeSet::from(["soroi-testkit"])).len(), 1);
+        assert_eq!(breaches_of("soroi", &BTreeSet::from(["soroi-model"])).len(), 1);
+        assert_eq!(breaches_of("soroi-model", &BTreeSet::from(["soroi-engine"])).len(), 1);
         assert!(breaches_of("soroi", &BTreeSet::from(["soroi-control", "anyhow"])).is_empty());
     }
 
