@@ -112,7 +112,7 @@ pub struct GangPlanSpec {
     pub pods: i32,
     /// What each pod set got.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 48))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub pod_sets: Vec<PlannedPodSet>,
     /// Gangs that leave for this one (phase Holding).

@@ -19,8 +19,10 @@ use crate::quota::volcano::NoRoom;
 use crate::quota::{FlavorResource, Sum, saturate};
 use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
 
-/// How many pod sets a gang may have: as many as its plan can say (GangPlan, `spec.podSets`).
-pub const POD_SETS_MAX: usize = 256;
+/// How many pod sets a gang may have: as many as its plan can say (GangPlan, `spec.podSets`). With more
+/// than 55, what the plan's rules may cost would be over the budget of Kubernetes' API server (1.36), which
+/// then refuses the whole definition.
+pub const POD_SETS_MAX: usize = 48;
 
 /// More members than a gang was admitted with, of one pod set or of several: whichever finds room
 /// first, in the order of its pod sets.
