@@ -72,6 +72,8 @@ pub(crate) enum Reached {
     Committed,
     /// The admission is taken back; only the record is left.
     Undone,
+    /// Some of what was taken back is seen again.
+    Relapsed,
     /// Nothing of an earlier admission is left.
     Clean,
 }
@@ -97,6 +99,11 @@ impl<'a> Scene<'a> {
     /// The gang's plan.
     fn plan(&self, gang: &Composed) -> Option<&'a Known<PlanFacts>> {
         self.world.plan(&gang.gang.namespace, &gang.gang.id)
+    }
+
+    /// Whether any of the gang's members still takes its place on a node.
+    fn any_there(&self, gang: &Composed) -> bool {
+        self.world.owners_roll(&gang.gang.owners, &[]).any_there()
     }
 
     /// The gang's Workloads. One that was deleted meanwhile is left out.
@@ -157,7 +164,7 @@ pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
             next
         }
         Stage::Leaving { undo, undone: false } => undo::undo(scene, gang, undo),
-        Stage::Leaving { undone: true, .. } => undo::remove_record(scene, gang),
+        Stage::Leaving { undone: true, .. } => undo::finish(scene, gang),
     };
     show::reasons(scene, gang, course, &mut next);
     next

@@ -518,7 +518,9 @@ impl Cycle {
             unit.course.paid = self.engine.paid(&unit.composed.gang.id).unwrap_or_default().to_vec();
             let next = carry::next(scene, &unit.composed, &unit.course);
             unit.course.pins = next.pins;
-            let Some(reached) = next.reached else {
+            // A request without an answer may still take effect: nothing is undone before that is known.
+            let owed = next.reached == Some(Reached::Undone) && self.lanes.is_owed_an_answer(&lane(root));
+            let Some(reached) = next.reached.filter(|_| !owed) else {
                 writes.extend(next.writes);
                 break;
             };
@@ -570,6 +572,7 @@ impl Cycle {
                 self.engine.confirm(Outcome::Undone(gang), now);
                 self.confirmed = true;
             }
+            (Reached::Relapsed, Stage::Leaving { undone, .. }) => *undone = false,
             (Reached::Clean, stage) => *stage = Stage::Waiting,
             _ => {}
         }

@@ -124,6 +124,13 @@ impl Lanes {
         self.busy.contains_key(target) || self.trouble.get(target).is_some_and(|trouble| trouble.unread)
     }
 
+    /// Whether a request of this lane is under way, or the outcome of one is still unknown.
+    pub(crate) fn is_owed_an_answer(&self, lane: &Name) -> bool {
+        let unread = |target: &Target| self.trouble.get(target).is_some_and(|trouble| trouble.unread);
+        self.busy.values().any(|of| of == lane)
+            || self.troubled.get(lane).is_some_and(|targets| targets.iter().any(unread))
+    }
+
     /// How many requests wait in a lane.
     pub(crate) fn waiting_in(&self, lane: &Name) -> usize {
         self.waiting.get(lane).map_or(0, VecDeque::len)

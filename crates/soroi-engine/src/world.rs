@@ -128,9 +128,7 @@ impl World {
         owners: &'a [Name],
     ) -> impl Iterator<Item = &'a Name> {
         let families = owners.iter().filter_map(|owner| self.families.get(owner));
-        families
-            .filter(move |family| family.head() == Some(gang))
-            .flat_map(|family| family.nodes.keys())
+        families.filter(move |family| family.head() == Some(gang)).flat_map(|family| family.nodes.keys())
     }
 
     /// A pod does not take the space that it did.

@@ -182,7 +182,7 @@ fn see(mistakes: &[(Mistake, &[&str])], expect: &Expect) {
 
 #[test]
 fn every_mistake_is_seen() {
-    let mistakes: [(Mistake, &[&str]); 13] = [
+    let mistakes: [(Mistake, &[&str]); 19] = [
         (Mistake::BindBeforeAllExist, &["places"]),
         (Mistake::BindWithoutUid, &["places"]),
         (Mistake::OldLeaseNotWaitedOut, &["quota"]),
@@ -196,50 +196,48 @@ fn every_mistake_is_seen() {
         (Mistake::RecordRemovedFirst, &["places"]),
         (Mistake::UndoNotTakenUp, &["places", "crash"]),
         (Mistake::PlacesNotAssumed, &["places"]),
+        (Mistake::RecordGoesBeforePods, &["quota", "crash"]),
+        (Mistake::UndoneWithRequestsUnderWay, &["quota", "loss"]),
+        (Mistake::LeavingPlanLetGoFirst, &["places", "hog", "wipe"]),
+        (Mistake::LateUndoingNotNoticed, &["places", "sleeper"]),
+        (Mistake::LeavingPlanCounts, &["quota", "wipe", "sleeper"]),
+        (Mistake::UndoneNotWatched, &["places", "sleeper"]),
     ];
     see(
         &mistakes,
         &expect![[r#"
-        BindBeforeAllExist          BoundWhole     11 steps  places
-        BindWithoutUid              BoundWhole     22 steps  places
-        OldLeaseNotWaitedOut        QuotaOnce      14 steps  quota
-        DecideBeforeListsAreWhole   QuotaOnce      13 steps  quota, crash
-        PlaceForgottenOnLostReply   QuotaOnce       9 steps  quota, loss
-        LostBindCountsAsRefused     PlacesOnce     14 steps  places, loss
-        NeverReadBack               WholeAtRest     9 steps  places, loss
-        ReleaseWithoutPlan          RunsUnderPlan   7 steps  places
-        UndoByDeletingPods          NeverRobbed    13 steps  places
-        QuotaGivenBackWhilePodsRun  QuotaOnce      10 steps  quota
-        RecordRemovedFirst          RunsUnderPlan  12 steps  places
-        UndoNotTakenUp              WholeAtRest    23 steps  places, crash
-        PlacesNotAssumed            PlacesOnce      6 steps  places
-    "#]],
+            BindBeforeAllExist          BoundWhole     11 steps  places
+            BindWithoutUid              BoundWhole     22 steps  places
+            OldLeaseNotWaitedOut        QuotaOnce      14 steps  quota
+            DecideBeforeListsAreWhole   QuotaOnce      13 steps  quota, crash
+            PlaceForgottenOnLostReply   QuotaOnce       9 steps  quota, loss
+            LostBindCountsAsRefused     PlacesOnce     14 steps  places, loss
+            NeverReadBack               WholeAtRest     9 steps  places, loss
+            ReleaseWithoutPlan          RunsUnderPlan   7 steps  places
+            UndoByDeletingPods          NeverRobbed    13 steps  places
+            QuotaGivenBackWhilePodsRun  QuotaOnce      10 steps  quota
+            RecordRemovedFirst          RunsUnderPlan  12 steps  places
+            UndoNotTakenUp              WholeAtRest    23 steps  places, crash
+            PlacesNotAssumed            PlacesOnce      6 steps  places
+            RecordGoesBeforePods        QuotaOnce      28 steps  quota, crash
+            UndoneWithRequestsUnderWay  RunsUnderPlan  12 steps  quota, loss
+            LeavingPlanLetGoFirst       RunsUnderPlan  16 steps  places, hog, wipe
+            LateUndoingNotNoticed       WholeAtRest    23 steps  places, sleeper
+            LeavingPlanCounts           QuotaOnce      36 steps  quota, wipe, sleeper
+            UndoneNotWatched            WholeAtRest    30 steps  places, sleeper
+        "#]],
     );
 }
 
 /// Where the code is not yet as strict as the protocol (ARCHITECTURE.md, "The protocol, checked").
 #[test]
 fn what_the_code_does_not_do_yet_matters() {
-    let gaps: [(Mistake, &[&str]); 8] = [
-        (Mistake::RecordGoesBeforePods, &["quota", "crash"]),
-        (Mistake::UndoneWithRequestsUnderWay, &["quota", "loss"]),
-        (Mistake::PodNamesUsedAgain, &["places"]),
-        (Mistake::LeavingPlanLetGoFirst, &["places", "hog", "wipe"]),
-        (Mistake::LateUndoingNotNoticed, &["places", "sleeper"]),
-        (Mistake::LeavingPlanCounts, &["quota", "wipe", "sleeper"]),
-        (Mistake::UndoneNotWatched, &["places", "sleeper"]),
-        (Mistake::BeyondQuotaReleased, &["quota", "sleeper"]),
-    ];
+    let gaps: [(Mistake, &[&str]); 2] =
+        [(Mistake::PodNamesUsedAgain, &["places"]), (Mistake::BeyondQuotaReleased, &["quota", "sleeper"])];
     see(
         &gaps,
         &expect![[r#"
-            RecordGoesBeforePods        QuotaOnce      28 steps  quota, crash
-            UndoneWithRequestsUnderWay  RunsUnderPlan  12 steps  quota, loss
             PodNamesUsedAgain           BoundWhole     24 steps  places
-            LeavingPlanLetGoFirst       RunsUnderPlan  16 steps  places, hog, wipe
-            LateUndoingNotNoticed       WholeAtRest    23 steps  places, sleeper
-            LeavingPlanCounts           QuotaOnce      36 steps  quota, wipe, sleeper
-            UndoneNotWatched            WholeAtRest    30 steps  places, sleeper
             BeyondQuotaReleased         QuotaOnce      27 steps  quota, sleeper
         "#]],
     );

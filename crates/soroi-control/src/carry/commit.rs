@@ -44,11 +44,12 @@ fn commit_plan(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Next
     };
     match scene.plan(gang) {
         None => Next::write(vec![Write { target, call: Call::Create(wanted()) }]),
-        Some(known) if stands(&known.facts, admission) => Next::reached(Reached::Committed),
-        // An earlier plan is on its way out. It has been taken back, or nothing could be admitted.
-        Some(known) if known.meta.terminating => {
+        // It is on its way out, and nothing runs under it: it makes room for a new one. Where members are
+        // bound it stays in force until they are gone.
+        Some(known) if known.meta.terminating && !scene.any_there(gang) => {
             Next::write(batch::let_go(&known.meta, Kind::GangPlan, FINALIZER).into_iter().collect())
         }
+        Some(known) if stands(&known.facts, admission) => Next::reached(Reached::Committed),
         Some(known) => {
             let call = Call::Replace(with_version(wanted(), &known.meta));
             Next::write(vec![Write { target, call }])
@@ -192,13 +193,16 @@ pub(super) fn moment(scene: Scene<'_>, workload: &Known<crate::parsed::WorkloadS
     Moment { generation: workload.meta.generation, now: scene.now }
 }
 
-/// The plan says so when all members are bound.
+/// The plan says so when all members are bound, and nothing else than what is in force.
 pub(super) fn settle(scene: Scene<'_>, gang: &Composed, settled: bool) -> Next {
     let Some(known) = scene.plan(gang) else { return Next::default() };
-    if !settled || known.facts.plan.phase != PlanPhase::Committed {
-        return Next::default();
-    }
-    Next::write(vec![set_phase(scene, known, PlanPhase::Settled, None)])
+    let phase = match known.facts.plan.phase {
+        PlanPhase::Committed if settled => PlanPhase::Settled,
+        // By a leader that was replaced before its write arrived.
+        PlanPhase::Undoing => PlanPhase::Committed,
+        _ => return Next::default(),
+    };
+    Next::write(vec![set_phase(scene, known, phase, None)])
 }
 
 /// Moves a plan to another phase.

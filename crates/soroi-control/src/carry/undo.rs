@@ -104,10 +104,22 @@ fn give_back(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<W
     batch::status(&seen.workload.meta, &state.status, &after)
 }
 
-/// Removes the plan of an admission that was taken back.
-pub(super) fn remove_record(scene: Scene<'_>, gang: &Composed) -> Next {
-    match scene.plan(gang) {
-        None => Next::reached(Reached::Clean),
-        Some(plan) => Next::write(super::orphan::remove(plan)),
+/// The end of an admission that was taken back: its plan goes when the last bound member has. Until then
+/// it says, across a crash too, that they hold quota. A write of an earlier leader may still bring back what
+/// was taken away: then it is taken back again.
+pub(super) fn finish(scene: Scene<'_>, gang: &Composed) -> Next {
+    let Some(plan) = scene.plan(gang) else { return Next::reached(Reached::Clean) };
+    if scene.parts(gang).any(|seen| is_back(&seen)) {
+        return Next::reached(Reached::Relapsed);
     }
+    if scene.any_there(gang) {
+        return Next::default();
+    }
+    Next::write(super::orphan::remove(plan))
+}
+
+/// Whether the Job runs, or the Workload shows quota.
+fn is_back(seen: &PartSeen<'_>) -> bool {
+    let runs = seen.job.is_some_and(|job| !job.suspend && job.finished.is_none() && !job.terminating_itself);
+    runs || seen.workload.facts.facts.admitted.is_some()
 }
