@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::CustomResource;
 use schemars::JsonSchema;
+use schemars::transform::{RecursiveTransform, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::Quantities;
@@ -185,8 +186,20 @@ pub struct PlannedPodSet {
     #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
     pub nodes: Vec<NodeGroup>,
     /// The same by topology domain, where the flavor names a Topology.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "topology")]
     pub topology: Option<TopologyAssignment>,
+}
+
+/// As in a Workload, without its rules: in so many pod sets the API server would not let them run, for
+/// what they may cost, and would refuse the whole definition. Nobody but Soroi writes plans.
+fn topology(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = generator.subschema_for::<TopologyAssignment>();
+    let mut without_rules = RecursiveTransform(|schema: &mut schemars::Schema| {
+        schema.remove("x-kubernetes-validations");
+    });
+    without_rules.transform(&mut schema);
+    schema
 }
 
 impl PlannedPodSet {

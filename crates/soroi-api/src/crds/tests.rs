@@ -83,6 +83,44 @@ fn schemas_are_structural() {
     }
 }
 
+/// What the API server lets one rule cost, for all the places of an object that it may stand for together
+/// (`StaticEstimatedCostLimit` of apiextensions-apiserver).
+const RULE_COST_MAX: u64 = 10_000_000;
+
+/// What the rules of a schema may cost that stands `times` in an object. A rough copy of the API server's
+/// estimate: a rule costs a few steps, one that goes through a list a dozen for each of its entries.
+fn costs(path: &str, schema: &Value, times: u64, found: &mut Vec<String>) {
+    let entries_max = |list: &Value| list["maxItems"].as_u64();
+    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+        let text = rule["rule"].as_str().unwrap();
+        let lists = schema["properties"].as_object().into_iter().flatten();
+        let lists = lists.filter(|(name, _)| text.contains(&format!("self.{name}.")));
+        let longest = lists.filter_map(|(_, list)| entries_max(list)).chain(entries_max(schema)).max();
+        let steps = if text.contains(".all(") { longest.unwrap_or(1).saturating_mul(12) } else { 3 };
+        let cost = times.saturating_mul(steps);
+        if cost > RULE_COST_MAX {
+            found.push(format!("{path}: {cost} for {text}"));
+        }
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        costs(&format!("{path}.{name}"), property, times, found);
+    }
+    if let Some(entry) = schema.get("items") {
+        // Without a bound a list has as many entries of three letters as a request of 3 MiB may hold.
+        let times = times.saturating_mul(entries_max(schema).unwrap_or(1 << 20));
+        costs(&format!("{path}[]"), entry, times, found);
+    }
+}
+
+#[test]
+fn no_rule_costs_more_than_the_api_server_allows() {
+    for crd in all() {
+        let mut found = Vec::new();
+        costs("", &schema_of(&crd), 1, &mut found);
+        assert_eq!(found, Vec::<String>::new(), "{}", crd.metadata.name.unwrap());
+    }
+}
+
 #[test]
 fn every_field_is_explained() {
     fn silent(path: &str, schema: &Value, found: &mut Vec<String>) {

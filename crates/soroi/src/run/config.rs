@@ -356,13 +356,44 @@ fn millis(span: Duration) -> i64 {
 /// As Kubernetes writes spans of time: `90s`, `1m30s`, `500ms`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let parsed = text
-        .parse::<kube::core::Duration>()
-        .map_err(|_| serde::de::Error::custom(format!("{text:?} is no span of time such as 90s or 1m30s")))?;
-    if parsed.is_negative() {
-        return Err(serde::de::Error::custom(format!("{text:?} is negative")));
+    let refused = |why: &str| Err(serde::de::Error::custom(format!("{text:?} {why}")));
+    let Some(seconds) = seconds(text.strip_prefix(['-', '+']).unwrap_or(&text)) else {
+        return refused("is no span of time such as 90s or 1m30s");
+    };
+    if text.starts_with('-') {
+        return refused("is negative");
     }
-    Ok(parsed.into())
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(span) if span <= SPAN_MAX => Ok(span),
+        _ => refused("is longer than ten years"),
+    }
+}
+
+/// Longest span: far beyond every use, and short enough that sums of spans are spans.
+const SPAN_MAX: Duration = Duration::from_hours(10 * 366 * 24);
+
+/// A span as Go writes it (`time.ParseDuration`): numbers, each with a unit.
+fn seconds(text: &str) -> Option<f64> {
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let (number, tail) = rest.split_at(rest.find(|letter: char| !matches!(letter, '0'..='9' | '.'))?);
+        let (unit, tail) = tail.split_at(
+            tail.find(['.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).unwrap_or(tail.len()),
+        );
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * unit;
+        rest = tail;
+    }
+    (!text.is_empty()).then_some(sum)
 }
 
 #[cfg(test)]

@@ -109,6 +109,19 @@ fn mistakes_name_the_field() {
         expect![[r#"timeouts.start: "1 fortnight" is no span of time such as 90s or 1m30s"#]],
     );
     check("timeouts: {start: -1s}\n", expect![[r#"timeouts.start: "-1s" is negative"#]]);
+    for (span, why) in [
+        ("99999999999999999999s", "is longer than ten years"),
+        ("100000h", "is longer than ten years"),
+        ("1h-5s", "is no span of time such as 90s or 1m30s"),
+        ("1e300h", "is no span of time such as 90s or 1m30s"),
+        ("\"\"", "is no span of time such as 90s or 1m30s"),
+    ] {
+        let quoted = span.trim_matches('"');
+        let text =
+            format!("apiVersion: soroi.dev/v1alpha1\nkind: Configuration\ntimeouts: {{start: {span}}}\n");
+        let error = parse(&text).unwrap_err().to_string();
+        assert_eq!(error, format!("timeouts.start: {quoted:?} {why}"));
+    }
     check(
         "placement: Everywhere\n",
         expect![
