@@ -54,6 +54,15 @@ pub(crate) struct Binding {
 }
 
 impl Call {
+    /// The Job whose Workload is made, or made anew as the Job is now.
+    pub(crate) fn makes_workload_of(&self) -> Option<&Target> {
+        let Self::Draft(draft) = self else { return None };
+        match &**draft {
+            Draft::CreateWorkload { job } | Draft::MatchWorkload { job } => Some(job),
+            _ => None,
+        }
+    }
+
     /// What is asked, in a word.
     pub(crate) fn word(&self) -> &'static str {
         match self {

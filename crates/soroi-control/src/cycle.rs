@@ -40,11 +40,13 @@ mod answers;
 mod missing;
 mod orphans;
 mod rests;
+mod unmade;
 mod wishes;
 
 use missing::Missing;
 use orphans::Orphans;
 use rests::Rests;
+use unmade::Unmade;
 use wishes::lane;
 
 /// How many batches are taken in before a decision, if there are so many: decisions are better and
@@ -90,6 +92,7 @@ pub(crate) struct Cycle {
     orphans: Orphans,
     missing: Missing,
     rests: Rests,
+    unmade: Unmade,
     /// Roots for which the next writes have to be found.
     todo: BTreeSet<Root>,
     /// The engine was told that a step stands, and has not been asked since.
@@ -129,6 +132,7 @@ impl Cycle {
             orphans: Orphans::default(),
             missing: Missing::default(),
             rests: Rests::default(),
+            unmade: Unmade::default(),
             todo: BTreeSet::new(),
             confirmed: false,
             half_bound: None,
@@ -290,6 +294,9 @@ impl Cycle {
         self.orphans.owners_moved(&self.world.take_moved());
         for root in self.world.take_looked() {
             self.look_at(root);
+        }
+        if self.world.take_redefined() {
+            self.todo.extend(self.unmade.all_may_differ());
         }
         for target in self.world.take_stale() {
             self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
@@ -513,6 +520,7 @@ impl Cycle {
     /// The writes that a root wants now.
     fn writes_of(&mut self, root: &Root, now: Timestamp) -> Vec<Write> {
         let mut writes = self.job_writes(root, now);
+        self.drop_what_is_in_vain(root, &mut writes);
         while let Some(unit) = self.units.get_mut(root) {
             let scene = Scene { world: &self.world, now, epoch: self.config.epoch };
             unit.course.paid = self.engine.paid(&unit.composed.gang.id).unwrap_or_default().to_vec();
@@ -529,6 +537,27 @@ impl Cycle {
         // A binding is sent once; whatever comes of it is looked at then.
         writes.retain(|write| !matches!(write.call, Call::Bind(_)) || !self.lanes.is_busy(&write.target));
         writes
+    }
+
+    /// Workloads that cannot be made as things are, are not asked for again.
+    fn drop_what_is_in_vain(&mut self, root: &Root, writes: &mut Vec<Write>) {
+        let is_making = |write: &Write| write.call.makes_workload_of().is_some();
+        if !writes.iter().any(is_making) {
+            return self.unmade.forget(root);
+        }
+        let (world, lanes, unmade) = (&self.world, &self.lanes, &mut self.unmade);
+        writes.retain(|write| {
+            let job = write.call.makes_workload_of();
+            let job = job.and_then(|job| world.jobs.get(&(job.namespace.clone(), job.name.clone())));
+            let Some(job) = job else { return true };
+            if unmade.is_in_vain(root, &job.meta.version) {
+                return false;
+            }
+            if !lanes.is_busy(&write.target) {
+                unmade.ask(root, &job.meta.version);
+            }
+            true
+        });
     }
 
     /// How many Workloads a gang of several adds to the counters of its queues.

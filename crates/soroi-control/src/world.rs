@@ -67,6 +67,8 @@ pub(crate) struct World {
     /// Owners of pods that changed.
     moved: BTreeSet<Name>,
     stale: BTreeSet<Target>,
+    /// What objects are understood by has changed.
+    redefined: bool,
     touched_queues: BTreeSet<Target>,
     /// Pods of a release are known to get our scheduler.
     pub(crate) admission_works: bool,
@@ -101,6 +103,7 @@ impl World {
             looked: BTreeSet::new(),
             moved: BTreeSet::new(),
             stale: BTreeSet::new(),
+            redefined: false,
             touched_queues: BTreeSet::new(),
             admission_works: true,
             placement,
@@ -195,6 +198,11 @@ impl World {
     /// Objects that have to be read again, because what they are understood by has changed.
     pub(crate) fn take_stale(&mut self) -> BTreeSet<Target> {
         std::mem::take(&mut self.stale)
+    }
+
+    /// Whether what objects are understood by has changed since the last call: classes, limits.
+    pub(crate) fn take_redefined(&mut self) -> bool {
+        std::mem::take(&mut self.redefined)
     }
 
     /// Queues, flavors and topologies whose finalizer or status may have to change.

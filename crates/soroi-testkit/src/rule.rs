@@ -306,6 +306,15 @@ pub fn at_rest(world: &World, limits: &Limits) -> Vec<String> {
     broken
 }
 
+/// Whether an event says of a Job what is wrong with it: where no Workload can be made, only that can.
+fn is_told_of_jobs(world: &World, view: &GangView<'_>) -> bool {
+    let warns = |job: &Value, event: &Value| {
+        event["type"] == "Warning" && event["involvedObject"]["uid"] == job["metadata"]["uid"]
+    };
+    let unheard = |job: &&Value| !world.all(kind::EVENT).any(|event| warns(job, event));
+    !view.jobs.is_empty() && view.workloads.is_empty() && !view.jobs.iter().any(|job| unheard(&job))
+}
+
 /// Invariants 1, 2 and 7 for one gang.
 fn gang_at_rest(world: &World, view: &GangView<'_>, limits: &Limits) -> Vec<String> {
     let name = &view.gang.name;
@@ -324,7 +333,7 @@ fn gang_at_rest(world: &World, view: &GangView<'_>, limits: &Limits) -> Vec<Stri
     if let Some(lack) = lack.filter(|_| placing) {
         broken.push(format!("gang {name} holds quota with {lack} placed"));
     }
-    if view.state() == State::Pending && view.why().is_none() {
+    if view.state() == State::Pending && view.why().is_none() && !is_told_of_jobs(world, view) {
         broken.push(format!("gang {name} waits and nothing says why"));
     }
     if view.state() == State::Admitted {

@@ -36,6 +36,13 @@ impl Cycle {
         if let Call::Bind(binding) = &done.write.call {
             self.bound(done, binding, now);
         }
+        if let Answer::Refused(refusal) = &done.answer
+            && refusal.code == 422
+            && done.write.call.makes_workload_of().is_some()
+            && let Some(root) = self.lane_root(&done.lane)
+        {
+            self.unmade.is_refused(&root);
+        }
         let refused = match &done.answer {
             Answer::Refused(refusal) => !refusal.is_conflict(),
             // The namespace, or the kind itself, is gone.

@@ -77,6 +77,7 @@ impl World {
 
     /// Changes what Workloads are understood by, and has those read again that it may concern.
     pub(super) fn change_defaults(&mut self, namespace: Option<&Name>, change: impl FnOnce(&mut Defaults)) {
+        self.redefined = true;
         change(&mut self.context.defaults.write().unwrap_or_else(std::sync::PoisonError::into_inner));
         let waiting = self.workloads.iter().filter(|known| {
             namespace.is_none_or(|namespace| *namespace == known.meta.namespace)
