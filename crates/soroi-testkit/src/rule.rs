@@ -312,7 +312,7 @@ fn is_told_of_jobs(world: &World, view: &GangView<'_>) -> bool {
         event["type"] == "Warning" && event["involvedObject"]["uid"] == job["metadata"]["uid"]
     };
     let unheard = |job: &&Value| !world.all(kind::EVENT).any(|event| warns(job, event));
-    !view.jobs.is_empty() && view.workloads.is_empty() && !view.jobs.iter().any(|job| unheard(&job))
+    !view.jobs.is_empty() && view.workloads.is_empty() && !view.jobs.iter().any(unheard)
 }
 
 /// Invariants 1, 2 and 7 for one gang.
