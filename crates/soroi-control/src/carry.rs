@@ -32,8 +32,8 @@ use crate::world::store::Known;
 /// Requests about single pods that are prepared at one look: more than can be under way at once,
 /// and few enough that a gang of thousands is not gone through at every answer.
 pub(crate) const PODS_AT_ONCE: usize = 128;
-/// While so many requests wait in a gang's lane, nobody has to look for more when one of its pods was
-/// bound: enough to send until somebody does.
+/// While so many requests wait in a gang's lane, nobody has to look for more when one about a single pod
+/// was answered: enough to send until somebody does.
 pub(crate) const PODS_ENOUGH: usize = 32;
 
 mod bind;

@@ -534,8 +534,8 @@ impl Cycle {
             };
             self.reached(root, reached, now);
         }
-        // A binding is sent once; whatever comes of it is looked at then.
-        writes.retain(|write| !matches!(write.call, Call::Bind(_)) || !self.lanes.is_busy(&write.target));
+        // One request about a pod at a time; what more it wants is asked when that was answered.
+        writes.retain(|write| write.target.kind != Kind::Pod || !self.lanes.is_busy(&write.target));
         writes
     }
 

@@ -9,6 +9,10 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, SeqAccess, Visi
 
 use crate::Change;
 
+mod fields;
+
+use fields::without_managed_fields;
+
 /// As much metadata as is needed to name an object and to resume after it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -45,6 +49,7 @@ where
         metadata: Meta,
     }
     let head: Head = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    let short = without_managed_fields(body.as_bytes());
     let version = head.metadata.resource_version.filter(|version| !version.is_empty());
     let version = version.ok_or("the list has no metadata.resourceVersion")?;
     let next = head.metadata.r#continue.filter(|token| !token.is_empty());
@@ -54,7 +59,7 @@ where
     // that fails once more by way of JSON values, which tells the bad objects from the good.
     let mut items = Vec::new();
     let straight = Items { each: |item: T| items.push(item), marker: PhantomData };
-    let mut document = serde_json::Deserializer::from_str(body);
+    let mut document = serde_json::Deserializer::from_slice(&short);
     if straight.deserialize(&mut document).is_ok() {
         page.items = items.into_iter().map(&mut *parse).collect();
         return Ok(page);
@@ -70,7 +75,7 @@ where
         },
         marker: PhantomData,
     };
-    let mut document = serde_json::Deserializer::from_str(body);
+    let mut document = serde_json::Deserializer::from_slice(&short);
     careful.deserialize(&mut document).map_err(|error| error.to_string())?;
     Ok(page)
 }
@@ -117,6 +122,7 @@ where
         message: String,
     }
 
+    let text: &[u8] = &without_managed_fields(text);
     let head: Head<'_> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let mut meta = head.object.metadata;
     let version = meta.resource_version.take();

@@ -59,7 +59,7 @@ impl Cycle {
         // Whoever asked looks again, also when nothing is seen to have changed.
         match self.lane_root(&done.lane) {
             Some(Root::Plan(gang)) => self.orphans.change(gang),
-            Some(root) if is_bound(done) => self.look_at(root),
+            Some(root) if is_of_a_member(done) => self.look_at(root),
             Some(root) => _ = self.todo.insert(root),
             None => {}
         }
@@ -107,7 +107,9 @@ impl Cycle {
     }
 }
 
-/// A pod was bound.
-fn is_bound(done: &Done) -> bool {
-    matches!(done.write.call, Call::Bind(_)) && matches!(done.answer, Answer::Accepted | Answer::Object(_))
+/// What was asked of one pod was done: one of many requests like it.
+fn is_of_a_member(done: &Done) -> bool {
+    done.write.target.kind == Kind::Pod
+        && done.write.call != Call::Read
+        && matches!(done.answer, Answer::Accepted | Answer::Object(_))
 }
