@@ -422,8 +422,8 @@ impl Cycle {
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());
                 let kind = (word, without_numbers(&message));
-                let missing = reason.is_of_missing();
-                self.reasons.want(&gang, kind, Told { word, message, reason }, missing, self.clock.now());
+                let settles = reason.is_of_missing() || reason.is_passing();
+                self.reasons.want(&gang, kind, Told { word, message, reason }, settles, self.clock.now());
                 return;
             }
         }

@@ -69,6 +69,15 @@ impl Reason {
         }
     }
 
+    /// Whether it is the next step of somebody else that mostly comes at once: whoever is told of it
+    /// before reads of trouble that is none.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::NotYet(NotYet::JobNotSuspended | NotYet::WorkloadBehind | NotYet::AdmissionNotProven)
+        )
+    }
+
     /// Whether no search proved that it is impossible.
     pub(crate) fn is_unproven(&self) -> bool {
         self.places().any(|problem| problem.unproven)

@@ -54,7 +54,7 @@ const GROUP: &str = "config.kueue.x-k8s.io/";
 
 /// The whole answer.
 fn convert(text: &str) -> anyhow::Result<String> {
-    let kueue = configuration(serde_saphyr::from_str(text)?)?;
+    let kueue = configuration(document(text)?)?;
     let version = kueue["apiVersion"].as_str().unwrap_or_default().to_owned();
     let mut settings = Settings::new(kueue);
     let mut ours = json!({});
@@ -65,6 +65,25 @@ fn convert(text: &str) -> anyhow::Result<String> {
     config::parse(&answer).context("Soroi cannot have these settings together")?;
     answer += &settings.named();
     Ok(answer)
+}
+
+/// The document that holds settings: the only one, or the only one of several that may.
+fn document(text: &str) -> anyhow::Result<Value> {
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    if documents.len() > 1 {
+        let of_kueue =
+            |file: &Value| file["apiVersion"].as_str().is_some_and(|version| version.starts_with(GROUP));
+        let in_map = |file: &Value| file["kind"] == "ConfigMap" && file["data"].to_string().contains(GROUP);
+        documents.retain(|file| of_kueue(file) || in_map(file));
+    }
+    match <[Value; 1]>::try_from(documents) {
+        Ok([document]) => Ok(document),
+        Err(several) => bail!(
+            "the file must hold one Configuration of {}, or the ConfigMap with it; it holds {}",
+            GROUP.trim_end_matches('/'),
+            several.len()
+        ),
+    }
 }
 
 /// The Configuration itself, or that of a ConfigMap.

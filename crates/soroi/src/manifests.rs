@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
+use soroi_api::names;
 
 use crate::run::webhooks::objects as webhooks;
 use crate::run::{admission, config, install};
@@ -40,7 +41,7 @@ Examples:
       LocalQueues, ClusterQueues, ResourceFlavors, Topologies, in this order")]
 pub(crate) struct Args {
     /// Where Soroi runs, and keeps its lease
-    #[arg(long, default_value = NAMESPACE, value_name = "NAMESPACE")]
+    #[arg(long, default_value = NAMESPACE, value_name = "NAMESPACE", value_parser = namespace)]
     namespace: String,
     /// The image to run
     #[arg(long, default_value = IMAGE, value_name = "IMAGE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -55,6 +56,12 @@ pub(crate) struct Args {
     /// Who gives Jobs and pods their defaults: policies from Kubernetes 1.36 on, webhooks before
     #[arg(long, value_enum, default_value_t, value_name = "BY")]
     defaults: Defaults,
+}
+
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let problem =
+        "a namespace is at most 63 lower case letters, digits and `-`, and begins and ends without `-`";
+    if names::is_label(text) { Ok(text.to_owned()) } else { Err(problem) }
 }
 
 /// Who gives Jobs and pods their defaults when they are created.

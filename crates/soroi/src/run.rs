@@ -188,7 +188,13 @@ async fn run_on(args: &Args, configuration: Configuration) -> anyhow::Result<()>
 /// How the cluster is reached.
 pub(crate) async fn access(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Config> {
     let Some(path) = kubeconfig else {
-        return kube::Config::infer().await.context("no cluster is configured; give one with --kubeconfig");
+        return kube::Config::infer().await.map_err(|error| {
+            // Its own text has the cause in it, which would be said twice.
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            anyhow::anyhow!(
+                "no cluster is configured; give one with --kubeconfig FILE, or set KUBECONFIG ({cause})"
+            )
+        });
     };
     let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
     kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())

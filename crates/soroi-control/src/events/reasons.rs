@@ -13,9 +13,10 @@ use soroi_engine::event::GangId;
 
 use super::bucket::Bucket;
 
-/// How long an object has to be missing before that is told: longer than watches are apart, and
+/// How long a reason that mostly passes at once, such as a missing object, has to stand before it is told:
+/// longer than watches are apart, and
 /// soon enough for a person.
-const MISSING_SETTLES: SignedDuration = SignedDuration::from_millis(500);
+const SETTLES: SignedDuration = SignedDuration::from_millis(500);
 
 /// The reasons that gangs show, and those that they should. `K` is what counts as the kind, `T` the
 /// whole that is shown.
@@ -53,9 +54,9 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         Self { refresh, bucket, gangs: BTreeMap::new(), wanting: BTreeSet::new() }
     }
 
-    /// A gang waits for this. What is to be written comes from [`Self::due`]. `missing`: it says that
-    /// an object does not exist.
-    pub fn want(&mut self, gang: &GangId, kind: K, value: T, missing: bool, now: Timestamp) {
+    /// A gang waits for this. What is to be written comes from [`Self::due`]. `settles`: it mostly passes
+    /// at once, as when an object is not heard of yet.
+    pub fn want(&mut self, gang: &GangId, kind: K, value: T, settles: bool, now: Timestamp) {
         let shown = self.gangs.entry(gang.clone()).or_insert_with(|| Shown {
             kind: None,
             value: None,
@@ -68,7 +69,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             return;
         }
         let since = shown.wanted.as_ref().map_or(now, |wanted| wanted.since);
-        let from = if missing { super::later(since, MISSING_SETTLES) } else { now };
+        let from = if settles { super::later(since, SETTLES) } else { now };
         shown.wanted = Some(Wanted { kind, value, since, from });
         self.wanting.insert(gang.clone());
     }

@@ -195,10 +195,19 @@ fn what_is_no_configuration_of_kueue_is_refused() {
     told += &refused(
         "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nleaderElection: {leaseDuration: 1500ms}\n",
     );
+    told += &refused("kind: Namespace\n---\nkind: Secret\n");
     expect![[r#"
         apiVersion: must be config.kueue.x-k8s.io/v1beta1 or v1beta2, not "soroi.dev/v1alpha1"
         kind: must be Configuration, not "Other"
         apiVersion: must be config.kueue.x-k8s.io/v1beta1 or v1beta2, not ""
         Soroi cannot have these settings together: leaderElection.leaseDuration: must be whole seconds, and at least one
+        the file must hold one Configuration of config.kueue.x-k8s.io, or the ConfigMap with it; it holds 0
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn of_several_documents_the_one_with_settings_is_taken() {
+    let several = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: kueue-system}}\n---{SHIPPED}");
+    assert_eq!(convert(&several).unwrap(), convert(SHIPPED).unwrap());
+    assert!(convert(&format!("{several}---{SHIPPED}")).is_err());
 }

@@ -37,6 +37,8 @@ pub(crate) const LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "soroi");
 /// How soon a failed proof is tried again: the API server takes about a second to put a new policy
 /// into force.
 const RETRY: Duration = Duration::from_millis(250);
+/// How many proofs in a row may fail before that is worth a warning.
+const PATIENCE: u32 = 3;
 /// How long after a change a proof may still tell of what was before: the API server looks at its
 /// policies about once a second.
 pub(crate) const SETTLE: Duration = Duration::from_secs(3);
@@ -192,15 +194,21 @@ pub(crate) async fn watch(
     let mut known = Known::default();
     let mut doubtful_until = Timestamp::MIN;
     let mut told = None;
+    let mut failed = 0_u32;
     let mut pause = RETRY;
     loop {
         let began = clock.now();
         let proof = prove(&client, &clock, &namespace).await;
         let sure = began >= doubtful_until;
         tell(&works, &metrics, proof.is_ok() && sure);
+        failed = if proof.is_ok() { 0 } else { failed.saturating_add(1) };
         if told.as_ref() != Some(&proof) {
             match &proof {
                 Ok(()) => tracing::info!("admission works: pods of a release get our scheduler"),
+                // The API server takes a moment to put a new policy in force.
+                Err(problem) if failed <= PATIENCE => {
+                    tracing::debug!(%problem, "admission is not in force yet");
+                }
                 Err(problem) => {
                     tracing::warn!(%problem, "admission does not work: gangs whose pods Soroi would bind wait");
                 }
@@ -211,7 +219,7 @@ pub(crate) async fn watch(
             Ok(()) => RETRY,
             Err(_) => pause.min(REPEAT),
         };
-        told = Some(proof);
+        told = Some(proof).filter(|proof| proof.is_ok() || failed > PATIENCE);
         tokio::select! {
             biased;
             Some((resource, change)) = changes.next() => {

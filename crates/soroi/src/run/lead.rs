@@ -155,13 +155,17 @@ impl Election {
     }
 }
 
-/// Waits until this replica is elected; the epoch of its term.
+/// Waits until this replica is elected; the epoch of its term. Says for whom it waits.
 async fn elected(mut standing: watch::Receiver<Standing>, clock: &Clock) -> anyhow::Result<i64> {
+    let mut told = None;
     loop {
-        if let Standing::Leading(term) = &*standing.borrow_and_update()
-            && clock.now() < term.until
-        {
-            return Ok(term.epoch);
+        match &*standing.borrow_and_update() {
+            Standing::Leading(term) if clock.now() < term.until => return Ok(term.epoch),
+            Standing::Following(Some(leader)) if told.as_ref() != Some(leader) => {
+                tracing::info!(%leader, "standing by: this replica takes over when the lease of that one runs out");
+                told = Some(leader.clone());
+            }
+            Standing::Leading(_) | Standing::Following(_) => {}
         }
         if standing.changed().await.is_err() {
             bail!("the election has ended unexpectedly");

@@ -39,7 +39,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<(SocketAddr, impl Future<Output = anyhow::Result<()>> + Send + 'static)> {
     let listener = TcpListener::bind(address)
         .await
-        .with_context(|| format!("http.bindAddress: cannot listen on {address}"))?;
+        .with_context(|| format!("http.bindAddress: cannot listen on {address} (is another Soroi running here? Give each a port of its own)"))?;
     let address = listener.local_addr()?;
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
