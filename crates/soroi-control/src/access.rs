@@ -55,7 +55,12 @@ pub const ACCESS: &[Access] = &[
     access(KUEUE, "resourceflavors", CHANGE, "which nodes a quota is of; the finalizer while in use"),
     access(KUEUE, "topologies", CHANGE, "what is near what; the finalizer while in use"),
     access(KUEUE, "workloadpriorityclasses", FOLLOW, "the order of jobs"),
-    access(KUEUE, "workloads", MAKE, "what is queued"),
+    access(
+        KUEUE,
+        "workloads",
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "what is queued; it goes when its Job leaves its queue",
+    ),
     access(KUEUE, "workloads/status", &["patch"], "admission, and why not yet"),
     access("node.k8s.io", "runtimeclasses", FOLLOW, "what a pod costs beside its requests"),
     access("scheduling.k8s.io", "priorityclasses", FOLLOW, "the order of jobs"),

@@ -161,13 +161,17 @@ pub(crate) async fn prepare(
     }
 }
 
-/// The patch that makes a Workload what it should be. What its user set on it stays.
+/// The patch that makes a Workload what it should be. What its user set on it stays; what its Job no
+/// longer says goes, for a merge patch leaves alone what it does not name.
 fn matched(now: &Workload, mut wanted: Workload) -> Call {
     wanted.spec.active = now.spec.active;
-    Call::Merge(json!({
-        "metadata": { "resourceVersion": now.metadata.resource_version },
-        "spec": wanted.spec,
-    }))
+    let mut spec = json!(wanted.spec);
+    if let (Some(spec), Some(there)) = (spec.as_object_mut(), json!(now.spec).as_object()) {
+        for field in there.keys().filter(|field| !spec.contains_key(*field)).cloned().collect::<Vec<_>>() {
+            spec.insert(field, serde_json::Value::Null);
+        }
+    }
+    Call::Merge(json!({ "metadata": { "resourceVersion": now.metadata.resource_version }, "spec": spec }))
 }
 
 async fn workload_of(api: &Api, context: &Context, job: &Target) -> Result<Workload, Answer> {
@@ -205,4 +209,34 @@ fn invalid(invalid: Invalid) -> Answer {
 
 fn refused(code: u16, reason: &str, message: String) -> Answer {
     Answer::Refused(Refusal { code, reason: reason.into(), message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_no_longer_says_goes() {
+        let workload = |spec| -> Workload {
+            let json = json!({
+                "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+                "metadata": { "name": "job-train", "resourceVersion": "7" }, "spec": spec,
+            });
+            serde_json::from_value(json).unwrap()
+        };
+        let class = json!({ "group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high" });
+        let now = workload(json!({
+            "queueName": "main", "priority": 100, "priorityClassRef": class,
+            "maximumExecutionTimeSeconds": 60, "active": false, "podSets": [],
+        }));
+        let wanted = workload(json!({ "queueName": "main", "priority": 0, "active": true, "podSets": [] }));
+        let Call::Merge(patch) = matched(&now, wanted) else { panic!("it is a merge patch") };
+        let gone = ["priorityClassRef", "maximumExecutionTimeSeconds"];
+        assert!(
+            gone.iter().all(|field| patch["spec"].get(field) == Some(&serde_json::Value::Null)),
+            "{patch}"
+        );
+        assert_eq!((&patch["spec"]["queueName"], &patch["spec"]["active"]), (&json!("main"), &json!(false)));
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+    }
 }

@@ -60,6 +60,11 @@ pub(crate) fn wants(
     }
     if state.facts.admitted.is_none() && !held && !state.facts.finished && !in_step(facts, &state.facts) {
         let target = workload_target(&workload.meta);
+        if facts.queue.is_none() {
+            // It left its queue: the Job is its user's again, and no Workload stands for it.
+            writes.push(Write { target, call: Call::delete(&workload.meta.uid) });
+            return writes;
+        }
         writes.push(Write {
             target,
             call: Call::Draft(Box::new(Draft::MatchWorkload { job: job_target(facts) })),

@@ -61,7 +61,7 @@ pub(crate) fn wants(
         Draft::GroupWorkload { group, queue: queue.clone(), sets: sets.iter().filter_map(example).collect() }
     };
     let target = Target::new(Kind::Workload, &group.namespace, &workload_name(group));
-    let write = |queue| Write { target, call: Call::Draft(Box::new(draft(queue))) };
+    let write = |queue| Write { target: target.clone(), call: Call::Draft(Box::new(draft(queue))) };
     let Some(workload) = workload else {
         let wanted = queue.filter(|_| enough && !sets.is_empty() && !group.terminating);
         return wanted.map(write).into_iter().collect();
@@ -95,6 +95,8 @@ pub(crate) fn wants(
     let free = state.facts.admitted.is_none() && !held && !state.facts.finished && !sets.is_empty();
     match queue {
         Some(queue) if free && !in_step(&sets, Some(queue), &state.facts) => vec![write(queue)],
+        // It left its queue.
+        None if free => vec![Write { target, call: Call::delete(&workload.meta.uid) }],
         _ => Vec::new(),
     }
 }

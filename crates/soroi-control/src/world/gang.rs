@@ -481,7 +481,10 @@ fn gather(
         return Readiness::NotYet(NotYet::Invalid(problem.reason()));
     }
     match (own, lack, parts) {
-        (Readiness::Ready, Some(lack), Readiness::Ready) => Readiness::NotYet(NotYet::MembersMissing(lack)),
+        // Before there are enough members no Workload is written for a group: then it is not that which lacks.
+        (Readiness::Ready, Some(lack), Readiness::Ready | Readiness::NotYet(NotYet::WorkloadBehind)) => {
+            Readiness::NotYet(NotYet::MembersMissing(lack))
+        }
         (Readiness::Ready, _, parts) => parts,
         (own, ..) => own,
     }

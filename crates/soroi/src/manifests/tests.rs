@@ -107,7 +107,7 @@ fn the_rights_are_named_one_by_one() {
           kueue.x-k8s.io                 localqueues/status: patch
           kueue.x-k8s.io                 resourceflavors topologies: get list watch patch
           kueue.x-k8s.io                 workloadpriorityclasses: list watch
-          kueue.x-k8s.io                 workloads: get list watch create patch
+          kueue.x-k8s.io                 workloads: get list watch create patch delete
           kueue.x-k8s.io                 workloads/status: patch
           node.k8s.io                    runtimeclasses: list watch
           scheduling.k8s.io              priorityclasses: list watch

@@ -89,10 +89,13 @@ fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
 /// controller runs it.
 fn jobs() -> Value {
     let [runs_here, owner] = manageable();
+    // An empty name is none, as with Kueue: nobody would ever start that Job.
+    let named = format!("object.metadata.?labels[?'{}'].orValue('') != ''", kueue::QUEUE_NAME);
     json!({
         "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME, "Exists"),
         "matchConditions": [
-            condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"), runs_here, owner,
+            condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"),
+            condition("names-a-queue", &named), runs_here, owner,
         ],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",

@@ -108,6 +108,10 @@ fn policies_do_what_the_webhook_does() {
         ("not suspended, as written", with(managed(), "/spec/suspend", json!(false))),
         ("without a queue", unlabelled),
         (
+            "with an empty queue",
+            with(managed(), "/metadata/labels", json!({ "kueue.x-k8s.io/queue-name": "" })),
+        ),
+        (
             "run by Kubernetes' own controller",
             with(managed(), "/spec/managedBy", json!("kubernetes.io/job-controller")),
         ),
@@ -162,6 +166,7 @@ fn policies_do_what_the_webhook_does() {
         suspended already: suspended
         not suspended, as written: suspended
         without a queue: runs
+        with an empty queue: runs
         run by Kubernetes' own controller: suspended
         run by another controller: runs
         owned by a job: runs

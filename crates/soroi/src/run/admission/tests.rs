@@ -20,6 +20,10 @@ fn policies_match_by_label_and_say_what_they_change() {
               "name": "runs"
             },
             {
+              "expression": "object.metadata.labels['kueue.x-k8s.io/queue-name'] != ''",
+              "name": "names-a-queue"
+            },
+            {
               "expression": "!has(object.spec.managedBy) || object.spec.managedBy in ['', 'kubernetes.io/job-controller']",
               "name": "runs-here"
             },
