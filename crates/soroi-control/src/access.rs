@@ -59,7 +59,7 @@ pub const ACCESS: &[Access] = &[
         KUEUE,
         "workloads",
         &["get", "list", "watch", "create", "patch", "delete"],
-        "what is queued; it goes when its Job leaves its queue",
+        "what is queued; it goes when its Job leaves its queue, or was deleted without it",
     ),
     access(KUEUE, "workloads/status", &["patch"], "admission, and why not yet"),
     access("node.k8s.io", "runtimeclasses", FOLLOW, "what a pod costs beside its requests"),

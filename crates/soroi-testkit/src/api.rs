@@ -105,7 +105,19 @@ impl Hands {
     /// # Errors
     /// What the API refused.
     pub async fn delete(&self, target: &Ref) -> Result<(), ApiError> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+        self.gone(target, "Background").await
+    }
+
+    /// Deletes the object, and leaves behind what it owns; that it is gone already is no error.
+    ///
+    /// # Errors
+    /// What the API refused.
+    pub async fn orphan(&self, target: &Ref) -> Result<(), ApiError> {
+        self.gone(target, "Orphan").await
+    }
+
+    async fn gone(&self, target: &Ref, policy: &str) -> Result<(), ApiError> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         match self.send(Method::DELETE, &path(target), JSON, &options).await {
             Err(error) if error.is(404, "NotFound") => Ok(()),
             other => other.map(drop),

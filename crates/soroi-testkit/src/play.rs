@@ -238,6 +238,11 @@ impl Player<'_> {
                     self.hands.delete(target).await?;
                 }
             }
+            Action::Orphan(targets) => {
+                for target in targets {
+                    self.hands.orphan(target).await?;
+                }
+            }
             Action::DeletePods(pods) => {
                 for pod in self.chosen(pods) {
                     self.hands.delete(&pod).await?;

@@ -198,6 +198,8 @@ pub enum Action {
     Apply(Vec<Value>),
     /// Deletes objects; waits for nothing.
     Delete(Vec<Ref>),
+    /// Deletes objects, but not what they own.
+    Orphan(Vec<Ref>),
     /// Deletes pods.
     DeletePods(Pods),
     /// Evicts pods through the eviction API.

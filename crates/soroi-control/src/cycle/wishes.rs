@@ -43,7 +43,8 @@ impl Cycle {
                 let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
                 jobs::batch::let_go(&workload.meta, Kind::Workload, finalizer).into_iter().collect()
             }
-            _ => Vec::new(),
+            (None, Some(workload)) => jobs::batch::left_behind(workload).into_iter().collect(),
+            (None, None) => Vec::new(),
         }
     }
 

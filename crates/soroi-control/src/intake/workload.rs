@@ -49,6 +49,8 @@ pub struct WorkloadFacts {
     pub name: Name,
     /// The job it stands for.
     pub owner: Option<Owner>,
+    /// It was made for a job, and has no owner any more: that was deleted without what it owned.
+    pub orphaned: bool,
     /// The LocalQueue.
     pub queue: Option<Name>,
     /// The priority; larger goes first.
@@ -124,6 +126,8 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         namespace,
         name,
         owner: Owner::of(meta),
+        orphaned: meta.owner_references.as_ref().is_none_or(Vec::is_empty)
+            && some_name(meta.labels.as_ref().and_then(|labels| labels.get(kueue_keys::JOB_UID))).is_some(),
         queue: some_name(spec.queue_name.as_ref()),
         priority: spec.priority.unwrap_or(0),
         active: spec.is_active(),

@@ -89,6 +89,13 @@ fn leave(job: &JobFacts, workload: &Known<WorkloadState>, held: bool) -> Vec<Wri
     let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect()
 }
 
+/// Removes a Workload whose job was deleted without what it owned: nobody else would, and what it holds
+/// would be held for ever. (Kueue ends it, `OwnerNotFound`, and leaves it lying.)
+pub(crate) fn left_behind(workload: &Known<WorkloadState>) -> Option<Write> {
+    let target = workload_target(&workload.meta);
+    workload.facts.facts.orphaned.then(|| Write { target, call: Call::delete(&workload.meta.uid) })
+}
+
 /// Creates the Job's Workload.
 fn create(job: &JobFacts) -> Write {
     let target = Target::new(Kind::Workload, &job.namespace, &root::workload_name(job));

@@ -25,6 +25,7 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
     let action = match verb.as_str() {
         "apply" => apply(&mut words, files)?,
         "delete" => delete(&mut words)?,
+        "orphan" => Action::Orphan(named(&mut words)?),
         "evict" => Action::Evict(pods(&mut words)?),
         "release" => Action::Release(pods(&mut words)?),
         // The rest of these lines is YAML or an expression, not words.
@@ -95,12 +96,17 @@ fn delete(words: &mut Words) -> Result<Action, ParseError> {
     if matches!(words.bare.get(1).map(String::as_str), Some("pod" | "pods")) {
         return Ok(Action::DeletePods(pods(words)?));
     }
+    Ok(Action::Delete(named(words)?))
+}
+
+/// `KIND NAME…`
+fn named(words: &mut Words) -> Result<Vec<Ref>, ParseError> {
     let kind = kind_word(words)?;
     let refs: Vec<Ref> = words.rest().iter().map(|name| one_ref(kind, name)).collect();
     if refs.is_empty() {
         return Err(words.error(format!("the name of the {} is missing", kind.word)));
     }
-    Ok(Action::Delete(refs))
+    Ok(refs)
 }
 
 /// `pod NAME…`, or `pod|pods of GANG [on NODE] [index=N]`.

@@ -180,3 +180,17 @@ fn a_workload_has_the_digest_of_its_jobs_template() {
     let facts = workload(&serde_json::from_value(stored).unwrap(), &Defaults::default()).unwrap();
     assert_eq!(facts.template_digests, [crate::intake::job(&job).unwrap().template_digest]);
 }
+
+#[test]
+fn a_workload_that_lost_its_owner_is_told_from_one_that_never_had_any() {
+    let with = |meta: &str| {
+        read(&format!(
+            "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {{name: a, uid: u, {meta}}}, spec: {{podSets: []}}}}"
+        ))
+    };
+    let owner = "ownerReferences: [{apiVersion: batch/v1, controller: true, kind: Job, name: train, uid: j}]";
+    let label = "labels: {kueue.x-k8s.io/job-uid: j}";
+    assert!(with(label).orphaned);
+    assert!(!with(&format!("{label}, {owner}")).orphaned);
+    assert!(!with("labels: {app: mine}").orphaned);
+}
