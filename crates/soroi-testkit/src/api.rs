@@ -48,6 +48,18 @@ impl From<kube::Error> for ApiError {
 }
 
 impl ApiError {
+    /// Whether the request itself is wrong, and not the moment. (What exists and cannot be changed any
+    /// more is of the moment.)
+    pub fn is_of_the_request(&self) -> bool {
+        match self {
+            Self::Refused { code: 400, .. } | Self::UnknownKind { .. } => true,
+            Self::Refused { code: 422, message, .. } => {
+                !["immutable", "may not change"].iter().any(|past| message.contains(past))
+            }
+            Self::Refused { .. } | Self::NoAnswer(_) => false,
+        }
+    }
+
     fn is(&self, wanted: u16, reason_wanted: &str) -> bool {
         matches!(self, Self::Refused { code, reason, .. } if *code == wanted && reason == reason_wanted)
     }

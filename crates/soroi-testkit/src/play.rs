@@ -211,6 +211,11 @@ impl Player<'_> {
             };
             if self.in_storm() {
                 seen.iter().for_each(|line| lock(&self.world).note(self.clock.now(), line));
+                if let Err(error) = &result
+                    && error.is_of_the_request()
+                {
+                    return Err(format!("a step that no cluster accepts: $ {}\n{error}", step.text));
+                }
             } else if !look::matches(&step.expected, &seen) {
                 if self.mode.update {
                     self.outcome.seen.insert(step.line, seen);

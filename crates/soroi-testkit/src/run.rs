@@ -28,7 +28,7 @@ pub enum Kind {
     /// The product crashes after its n-th write (from 1).
     Crash(u64),
     /// Faults and crashes from this seed until the story is over. What the API refuses of the story's
-    /// steps is noted and passed over.
+    /// steps is noted and passed over, unless no cluster would accept it.
     Storm(u64),
 }
 

@@ -27,6 +27,15 @@ pub(crate) fn in_step(job: &JobFacts, workload: &WorkloadFacts) -> bool {
     job.queue == workload.queue && job.pods() == pod_set.count && job.template_digest == *digest
 }
 
+/// Whether a Job wants to run more pods than its Workload pays for. (Fewer give quota back.)
+fn has_outgrown(job: &JobFacts, workload: &WorkloadState) -> bool {
+    let [pod_set] = &workload.facts.pod_sets[..] else { return false };
+    let given_back =
+        workload.status.reclaimable_pods.iter().map(|back| u32::try_from(back.count).unwrap_or(0));
+    let paid = pod_set.count.saturating_sub(given_back.sum());
+    job.group.is_none() && job.pods_left() > paid
+}
+
 /// What a managed Job lacks beside a decision.
 pub(crate) fn wants(
     job: &Known<JobFacts>,
@@ -58,7 +67,14 @@ pub(crate) fn wants(
         }
         return writes;
     }
-    if state.facts.admitted.is_none() && !held && !state.facts.finished && !in_step(facts, &state.facts) {
+    let decided = state.facts.admitted.is_some() || held;
+    if decided && !state.facts.finished && has_outgrown(facts, state) {
+        // It starts anew in its new size (Kueue, `reconciler.ensureOneWorkload`).
+        let target = workload_target(&workload.meta);
+        writes.push(Write { target, call: Call::delete(&workload.meta.uid) });
+        return writes;
+    }
+    if !decided && !state.facts.finished && !in_step(facts, &state.facts) {
         let target = workload_target(&workload.meta);
         if facts.queue.is_none() {
             // It left its queue: the Job is its user's again, and no Workload stands for it.

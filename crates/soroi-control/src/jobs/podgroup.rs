@@ -25,14 +25,14 @@ pub(crate) fn workload_name(group: &GroupFacts) -> Name {
     names::workload("PodGroup", volcano::GROUP, &group.name, &group.uid).into()
 }
 
-/// Whether the Workload still says what the group's pods ask for.
-pub(crate) fn in_step(sets: &[GroupPodSet], queue: Option<&Name>, workload: &WorkloadFacts) -> bool {
-    let same = |(set, there): (&GroupPodSet, &soroi_engine::event::PodSet)| {
-        set.name == there.name && set.count == there.count
-    };
-    queue == workload.queue.as_ref()
-        && sets.len() == workload.pod_sets.len()
-        && sets.iter().zip(&workload.pod_sets).all(same)
+/// Whether the Workload still says what the group's pods ask for: only then may it be decided. `sets`:
+/// names and counts.
+pub(crate) fn in_step<'a>(
+    sets: impl Iterator<Item = (&'a Name, u32)>,
+    queue: Option<&Name>,
+    workload: &'a WorkloadFacts,
+) -> bool {
+    queue == workload.queue.as_ref() && sets.eq(workload.pod_sets.iter().map(|set| (&set.name, set.count)))
 }
 
 /// What a group of pods lacks beside a decision. `gone`: members that ended well and are gone.
@@ -93,8 +93,17 @@ pub(crate) fn wants(
         return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
     }
     let free = state.facts.admitted.is_none() && !held && !state.facts.finished && !sets.is_empty();
+    let counts = sets.iter().map(|set| (&set.name, set.count));
     match queue {
-        Some(queue) if free && !in_step(&sets, Some(queue), &state.facts) => vec![write(queue)],
+        Some(queue) if free && !in_step(counts, Some(queue), &state.facts) => {
+            // Those that ended are not counted any more, and must not be of pod sets that are not there.
+            let mut after = state.status.clone();
+            after.reclaimable_pods.clear();
+            match batch::status(&workload.meta, &state.status, &after) {
+                Some(first) => vec![first],
+                None => vec![write(queue)],
+            }
+        }
         // It left its queue.
         None if free => vec![Write { target, call: Call::delete(&workload.meta.uid) }],
         _ => Vec::new(),

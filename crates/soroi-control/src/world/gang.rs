@@ -330,6 +330,14 @@ impl World {
         // A finished Workload is of an earlier life of the group, and is opened again first.
         if let Some(workload) = workload.filter(|workload| !workload.finished) {
             readiness = self.readiness(&group.uid, workload, None);
+            let counts = gang.pod_sets.iter().map(|set| (&set.name, set.count));
+            let decided = workload.admitted.is_some() || self.plan(&group.namespace, &group.uid).is_some();
+            if readiness == Readiness::Ready
+                && !decided
+                && !crate::jobs::podgroup::in_step(counts, gang.local_queue.as_ref(), workload)
+            {
+                readiness = Readiness::NotYet(NotYet::WorkloadBehind);
+            }
             gang.priority = workload.priority;
             gang.not_before = workload.requeue_at;
             gang.admitted = workload.admitted.clone();

@@ -140,7 +140,7 @@ impl Site {
         let group = format!("p{}", dice.below(NAMES));
         let either = if dice.chance(2, 3) { &gang } else { &group };
         let node = format!("w{}", dice.between(1, self.nodes));
-        steps.push(match dice.below(40) {
+        steps.push(match dice.below(44) {
             0..=11 => return self.job(dice, &gang, steps),
             12..=14 => return self.group(dice, &group, steps),
             15 | 16 => format!("delete job {gang}"),
@@ -161,6 +161,12 @@ impl Site {
                 *made += 1;
                 format!("pod u{made} gpu=1 runs={} scheduler=default-scheduler", dice.span())
             }
+            34 => {
+                let kind = self.kind_of_member(dice);
+                format!("pod {group}-x{} group={group}{kind}{}", dice.below(3), self.habits(dice))
+            }
+            40 => format!("patch job {gang} {{spec: {{parallelism: {}}}}}", dice.between(1, 5)),
+            39 => format!("patch group {group} {{spec: {{minMember: {}}}}}", dice.between(1, 4)),
             33 => format!("patch job {gang} {{spec: {{suspend: {}}}}}", dice.one(&["true", "false"])),
             35 => format!(
                 "patch workload of {either} {{spec: {{active: {}}}}}",
@@ -185,8 +191,7 @@ impl Site {
         });
     }
 
-    /// A name that is there is given anew; a Job that is resized while it runs is not, for no rule says
-    /// yet what then.
+    /// A name that is there is given anew.
     fn job(&self, dice: &mut Dice, name: &str, steps: &mut Vec<String>) {
         steps.push(format!("delete job {name}"));
         steps.push(format!("wait {}", dice.span()));
@@ -234,14 +239,22 @@ impl Site {
         line
     }
 
+    /// Mostly members are alike; some are bigger, some of another role.
+    fn kind_of_member(&self, dice: &mut Dice) -> String {
+        let gpus = if dice.chance(1, 8) { 2.min(self.gpus) } else { 1 };
+        let role = if dice.chance(1, 8) { " role=ps" } else { "" };
+        format!(" gpu={gpus}{role}")
+    }
+
     /// A PodGroup with bare pods: the group or its pods may come first, and not all pods at once.
     fn group(&self, dice: &mut Dice, name: &str, steps: &mut Vec<String>) {
         let pods = dice.between(1, 4);
         let least = dice.between(1, pods);
         let habits = self.habits(dice);
         let head = format!("group {name} min={least} queue=main");
-        let members: Vec<String> =
-            (0..pods).map(|at| format!("pod {name}-{at} group={name} gpu=1{habits}")).collect();
+        let members: Vec<String> = (0..pods)
+            .map(|at| format!("pod {name}-{at} group={name}{}{habits}", self.kind_of_member(dice)))
+            .collect();
         let first = dice.chance(3, 4);
         if first {
             steps.push(head.clone());

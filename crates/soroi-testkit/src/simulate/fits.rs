@@ -94,7 +94,7 @@ fn fits(rooms: &[Room], count: usize, gpus: i64, required: Option<&str>) -> bool
     domains.values().any(|seats| *seats >= count)
 }
 
-/// Queue, members and GPUs of each, of a gang that waits and may start.
+/// Queue, members and GPUs of the largest, of a gang that waits and may start.
 fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     if view.state() != State::Pending {
         return None;
@@ -111,18 +111,24 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     if view.group.is_some() && there.count() < view.minimum() {
         return None;
     }
-    let set = &workload["spec"]["podSets"][0];
-    let count = usize::try_from(set["count"].as_u64()?).ok()?;
-    let gpus = pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0);
+    let count = count_of(workload);
+    // Where even as many of the largest would fit, so do these.
+    let each = pod_sets(workload).map(|set| pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0));
+    let gpus = each.max()?;
     (count > 0).then(|| (queue.to_owned(), count, gpus))
 }
 
 /// How many members the gang is to have.
 fn members(view: &GangView<'_>) -> usize {
-    view.workloads
-        .iter()
-        .filter_map(|workload| usize::try_from(workload["spec"]["podSets"][0]["count"].as_u64()?).ok())
-        .sum()
+    view.workloads.iter().map(|workload| count_of(workload)).sum()
+}
+
+fn pod_sets(workload: &Value) -> impl Iterator<Item = &Value> {
+    workload["spec"]["podSets"].as_array().into_iter().flatten()
+}
+
+fn count_of(workload: &Value) -> usize {
+    pod_sets(workload).filter_map(|set| usize::try_from(set["count"].as_u64()?).ok()).sum()
 }
 
 /// What the queue, or its whole cohort, has left.
