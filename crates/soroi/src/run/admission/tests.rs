@@ -20,7 +20,7 @@ fn policies_match_by_label_and_say_what_they_change() {
               "name": "runs"
             },
             {
-              "expression": "object.metadata.labels['kueue.x-k8s.io/queue-name'] != ''",
+              "expression": "object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].orValue('') != ''",
               "name": "names-a-queue"
             },
             {
