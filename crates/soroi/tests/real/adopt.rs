@@ -34,7 +34,19 @@ fn get(plane: &Plane, kind: &str, name: &str) -> Value {
 }
 
 fn patch(plane: &Plane, kind: &str, name: &str, more: &[&str], body: &Value) {
-    plane.kubectl(&[&["patch", kind, name, "--type=merge", "-p", &body.to_string()], more].concat());
+    let body = body.to_string();
+    let patch = [&["patch", kind, name, "--type=merge", "-p", &body], more].concat();
+    // The API server does not know a kind for the moment in which its definition is taken in anew.
+    for _ in 0..40 {
+        match plane.try_kubectl(&patch, None) {
+            Ok(_) => return,
+            Err(error) if error.contains("could not find the requested resource") => {
+                pause(250);
+            }
+            Err(error) => panic!("{patch:?}: {error}"),
+        }
+    }
+    panic!("{patch:?}: the kind is not served");
 }
 
 /// Definitions as Kueue's and Volcano's. `v1beta1` was stored once.
