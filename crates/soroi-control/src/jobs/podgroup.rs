@@ -2,6 +2,7 @@
 //! are made for pods which name `volcano` and no group.
 
 use serde_json::{Value, json};
+use soroi_api::kueue::WorkloadStatus;
 use soroi_api::labels::kueue as keys;
 use soroi_api::labels::volcano as volcano_keys;
 use soroi_api::{names, volcano};
@@ -67,39 +68,39 @@ pub(crate) fn wants(
         return wanted.map(write).into_iter().collect();
     };
     let state = &workload.facts;
+    let changed = |change: &dyn Fn(&mut WorkloadStatus, Moment)| {
+        let mut after = state.status.clone();
+        change(&mut after, Moment { generation: workload.meta.generation, now: at });
+        batch::status(&workload.meta, &state.status, &after)
+    };
     if workload.meta.terminating {
         return batch::let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect();
     }
     if state.facts.finished && !members.live().is_empty() {
         // A PodGroup may be filled again, as with Volcano.
-        let mut after = state.status.clone();
-        let moment = Moment { generation: workload.meta.generation, now: at };
-        project::status::reopen(&mut after, "The group has new pods", moment);
-        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+        let write = changed(&|after, at| project::status::reopen(after, "The group has new pods", at));
+        return write.into_iter().collect();
     }
     if let Some(succeeded) = ended(group, members, gone)
         && !state.facts.finished
     {
-        let mut after = state.status.clone();
-        let moment = Moment { generation: workload.meta.generation, now: at };
-        project::status::finish(&mut after, succeeded, "All pods of the group have ended", moment);
-        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+        let write = changed(&|after, at| {
+            project::status::finish(after, succeeded, "All pods of the group have ended", at)
+        });
+        return write.into_iter().collect();
     }
     if members.count(goes_on) == 0 && !state.facts.finished {
         // Nothing is left that could hold its quota, or wait for one.
-        let mut after = state.status.clone();
-        let moment = Moment { generation: workload.meta.generation, now: at };
-        project::status::undo(&mut after, "The group has no pods that could run", moment);
-        return batch::status(&workload.meta, &state.status, &after).into_iter().collect();
+        let write =
+            changed(&|after, at| project::status::undo(after, "The group has no pods that could run", at));
+        return write.into_iter().collect();
     }
     let free = state.facts.admitted.is_none() && !held && !state.facts.finished && !sets.is_empty();
     let counts = sets.iter().map(|set| (&set.name, set.count));
     match queue {
         Some(queue) if free && !in_step(counts, Some(queue), &state.facts) => {
             // Those that ended are not counted any more, and must not be of pod sets that are not there.
-            let mut after = state.status.clone();
-            after.reclaimable_pods.clear();
-            match batch::status(&workload.meta, &state.status, &after) {
+            match changed(&|after, _| after.reclaimable_pods.clear()) {
                 Some(first) => vec![first],
                 None => vec![write(queue)],
             }
