@@ -227,7 +227,7 @@ impl Cycle {
             self.lanes.next_due(),
             self.voice.next_due(!self.lanes.is_idle()),
             self.watches.are_listed().then(|| self.rests.next_due(!self.lanes.is_idle())).flatten(),
-            self.queues.next_due(self.clock.now()),
+            self.queues.next_due(),
             decides.then(|| self.reasons.next_due()).flatten().map(|when| when.as_millisecond()),
             half_bound.map(|found| found.until.as_millisecond()),
         ];

@@ -30,8 +30,10 @@ const REST: SignedDuration = SignedDuration::from_millis(100);
 pub(crate) struct Queues {
     cluster_queues: BTreeMap<Name, ClusterQueueStatus>,
     local_queues: BTreeMap<Place, LocalQueueStatus>,
-    /// From when on each may be written.
-    behind: BTreeMap<Target, Timestamp>,
+    /// Those of which the account changed, and until when that rests.
+    resting: BTreeMap<Target, Timestamp>,
+    /// Those that have rested, and do not show their account yet.
+    behind: BTreeSet<Target>,
     /// Gangs of several Workloads: the engine counts gangs, a queue's status Workloads.
     larger: BTreeMap<GangId, Larger>,
     /// Objects that changed, and those that are being deleted and still in use.
@@ -88,19 +90,21 @@ impl Queues {
     }
 
     fn fell_behind(&mut self, target: Target, now: Timestamp) {
-        self.behind.entry(target).or_insert_with(|| rested(now));
+        if !self.behind.contains(&target) {
+            self.resting.entry(target).or_insert_with(|| rested(now));
+        }
     }
 
     /// A queue was written to: what it does not show by that rests again.
     pub(crate) fn written(&mut self, target: &Target, now: Timestamp) {
-        if let Some(due) = self.behind.get_mut(target) {
-            *due = rested(now);
+        if self.behind.remove(target) || self.resting.contains_key(target) {
+            self.resting.insert(target.clone(), rested(now));
         }
     }
 
-    /// When something has rested; what has already is not counted.
-    pub(crate) fn next_due(&self, now: Timestamp) -> Option<Millis> {
-        let due = self.behind.values().filter(|due| **due > now).min()?;
+    /// When the next one has rested. Those that have already wait for an answer, not for a time.
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        let due = self.resting.values().min()?;
         // Rounded up: what is due in a part of a millisecond is not due yet.
         Some(due.as_millisecond().saturating_add(1))
     }
@@ -116,16 +120,15 @@ impl Queues {
             writes.extend(write);
             !settled
         });
-        let ripe = self.behind.iter().filter(|(_, due)| **due <= now);
-        let ripe: Vec<Target> = ripe.map(|(target, _)| target.clone()).collect();
-        for target in ripe {
-            match self.status(world, &target, now) {
-                Some(write) => writes.push(write),
-                None => {
-                    self.behind.remove(&target);
-                }
-            }
-        }
+        self.behind.extend(self.resting.extract_if(.., |_, due| *due <= now).map(|(target, _)| target));
+        let mut behind = std::mem::take(&mut self.behind);
+        behind.retain(|target| {
+            let write = self.status(world, target, now);
+            let shown = write.is_none();
+            writes.extend(write);
+            !shown
+        });
+        self.behind = behind;
         writes
     }
 
@@ -270,4 +273,26 @@ fn write<T: Serialize>(kind: Kind, meta: &Meta, before: &T, after: &T) -> Option
     let patch = project::status_patch(Some(&meta.version), Some(before), after)?;
     let target = Target::new(kind, &meta.namespace, &meta.name);
     Some(Write { target, call: Call::MergeStatus(patch) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::Schedulers;
+    use crate::parsed::Context;
+
+    #[test]
+    fn what_has_rested_while_nobody_looked_is_due() {
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        let context = Context { schedulers: Schedulers::default(), defaults: Default::default() };
+        let world = World::new(std::sync::Arc::new(context), soroi_engine::event::Policy::Unified);
+        let queue = Target::new(Kind::ClusterQueue, &"".into(), &"main".into());
+        let mut queues = Queues::default();
+        queues.touched(BTreeSet::from([queue]), at(0));
+        // Looked at a moment too early, and asked for the next time a moment too late.
+        assert_eq!(queues.writes(&world, false, at(99)), Vec::new());
+        assert_eq!(queues.next_due(), Some(101));
+        queues.writes(&world, false, at(101));
+        assert_eq!(queues.next_due(), None);
+    }
 }
