@@ -56,7 +56,7 @@ enum Part {
     /// soroi-job: a Job under a queue; its pods are made by kube-controller-manager after the release.
     /// bare-job: this client makes the writes that Soroi was seen to make, knowing the plan: the
     /// record, the release of the Job beside the status of its Workload, the bindings once all pods
-    /// are there.
+    /// are there. Its pods pass the same admission.
     /// soroi-group: a PodGroup whose pods exist. bare-group: the record and the bindings alone.
     /// native-group: kube-scheduler with its own gangs (left out where the API server does not
     /// serve scheduling.k8s.io/v1alpha2).

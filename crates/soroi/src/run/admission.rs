@@ -59,9 +59,15 @@ pub(crate) fn objects() -> Vec<(String, Value)> {
     let policies = [
         ("default-queue.soroi.dev", default_queue()),
         ("jobs.soroi.dev", jobs()),
-        ("pods.soroi.dev", pods()),
+        ("pods.soroi.dev", pods(soroi::GANG, soroi::SCHEDULER_NAME)),
     ];
     policies.into_iter().flat_map(|(name, spec)| both(name, &spec)).collect()
+}
+
+/// A policy like that for pods of released gangs, and its binding, each with its path: pods with this
+/// label get this scheduler. For measuring what it costs.
+pub(crate) fn like_ours(name: &str, label: &str, scheduler: &str) -> [(String, Value); 2] {
+    both(name, &pods(label, scheduler))
 }
 
 fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
@@ -141,7 +147,7 @@ pub(crate) fn manageable() -> [Value; 2] {
 
 /// A pod of a released gang gets our scheduler, unless it names another one on purpose or is pinned
 /// to a topology domain (then whoever it names binds it).
-fn pods() -> Value {
+fn pods(label: &str, scheduler: &str) -> Value {
     let unnamed = format!(
         "!has(object.spec.schedulerName) || object.spec.schedulerName in ['', '{}']",
         kubernetes::DEFAULT_SCHEDULER
@@ -150,9 +156,9 @@ fn pods() -> Value {
         "!has(object.spec.schedulingGates) || object.spec.schedulingGates.all(g, g.name != '{}')",
         kueue::GATE_TOPOLOGY
     );
-    let ours = format!("Object{{spec: Object.spec{{schedulerName: '{}'}}}}", soroi::SCHEDULER_NAME);
+    let ours = format!("Object{{spec: Object.spec{{schedulerName: '{scheduler}'}}}}");
     json!({
-        "matchConstraints": constraints("", "pods", soroi::GANG, "Exists"),
+        "matchConstraints": constraints("", "pods", label, "Exists"),
         "matchConditions": [condition("names-no-scheduler", &unnamed), condition("is-not-pinned", &free)],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",

@@ -1,19 +1,24 @@
 //! What does it cost at least? A client that makes the writes of Soroi, knowing the plan.
 //!
 //! It learns the writes from what Soroi has left on the cluster, and makes them again on kinds with
-//! the same schemas in a group of the bench's own, so that Soroi has no part in it.
+//! the same schemas in a group of the bench's own, so that Soroi has no part in it. Pods of its Jobs
+//! get their scheduler as Soroi's do: by a policy of the same text.
 
 use anyhow::{Context as _, ensure};
 use futures::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 
 use super::eyes::{Eyes, Seen};
-use super::objects::{JOBS, NAME, PLANS, WORKLOADS};
+use super::objects::{self, Gang, JOBS, NAME, NOBODY, PLANS, PODS, WORKLOADS};
 use super::site::Site;
 use super::wakeup::{MEMBERS, PATIENCE, nodes_of_members};
+use crate::run::admission;
 
 /// The group of the copied kinds.
 const GROUP: &str = "bench.soroi.dev";
+/// The label that a release gives pods, in that group.
+const GANG: &str = "bench.soroi.dev/gang";
+const POLICY: &str = "pods.bench.soroi.dev";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The kinds that Soroi writes between the event and the last bind.
 const COPIED: [&str; 2] = ["gangplans.soroi.dev", "workloads.kueue.x-k8s.io"];
@@ -34,8 +39,8 @@ struct JobWrites {
     template: Value,
 }
 
-/// Makes the copies of the kinds.
-pub(super) async fn install(site: &Site) -> anyhow::Result<()> {
+/// Makes the copies of the kinds, and with `policy` that of the policy for pods.
+pub(super) async fn install(site: &Site, policy: bool) -> anyhow::Result<()> {
     for crd in soroi_api::crds::all() {
         let crd = serde_json::to_value(crd)?;
         if COPIED.iter().any(|name| crd["metadata"]["name"] == *name) {
@@ -45,7 +50,20 @@ pub(super) async fn install(site: &Site) -> anyhow::Result<()> {
     for collection in [PLAN_COPIES, WORKLOAD_COPIES] {
         site.wait("the copied kinds are served", async || Ok(site.find(collection).await?.is_some())).await?;
     }
-    Ok(())
+    if !policy {
+        return Ok(());
+    }
+    for (path, object) in admission::like_ours(POLICY, GANG, NOBODY) {
+        let collection = path.strip_suffix(POLICY).unwrap_or(&path).trim_end_matches('/');
+        site.create(collection, &object).await?;
+    }
+    let mut pod = objects::pod("probe", "probe", &Gang::Single);
+    pod["metadata"]["labels"][GANG] = "probe".into();
+    let probe = format!("{PODS}?dryRun=All");
+    site.wait("the copied policy is in force", async || {
+        Ok(site.create(&probe, &pod).await?["spec"]["schedulerName"] == NOBODY)
+    })
+    .await
 }
 
 /// The same kind in the bench's group.
@@ -61,6 +79,9 @@ fn copied(mut crd: Value) -> Value {
 
 /// Takes the copies away.
 pub(super) async fn clear(site: &Site) -> anyhow::Result<()> {
+    for (path, _) in admission::like_ours(POLICY, GANG, NOBODY) {
+        site.delete(&path).await?;
+    }
     for name in COPIED {
         let plural = name.split('.').next().unwrap_or_default();
         let path = format!("{CRDS}/{plural}.{GROUP}");
@@ -165,7 +186,7 @@ fn release(job: &Value, released: &Value, batch: &str) -> Value {
         let foreign = metadata[part].as_object().into_iter().flatten().filter_map(|(key, value)| {
             // The Job's own, which the API server made for it.
             let own = job["spec"]["template"]["metadata"][part].get(key);
-            let key = key.replace("kueue.x-k8s.io", GROUP).replace("soroi.dev/gang", "bench.soroi.dev/gang");
+            let key = key.replace("kueue.x-k8s.io", GROUP).replace("soroi.dev/gang", GANG);
             match own {
                 Some(own) => Some((key, own.clone())),
                 None if key.starts_with(GROUP) => Some((key, value.clone())),

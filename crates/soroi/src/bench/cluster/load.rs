@@ -67,6 +67,8 @@ enum Rival {
     Soroi,
     /// kube-scheduler, with its own gangs
     Native,
+    /// kube-scheduler, pod by pod: no gangs at all
+    Single,
 }
 
 impl Rival {
@@ -75,6 +77,7 @@ impl Rival {
             Self::Nobody => "nobody",
             Self::Soroi => "soroi",
             Self::Native => "native",
+            Self::Single => "single",
         }
     }
 }
@@ -126,6 +129,7 @@ fn judged(size: Size, samples: &[(Rival, Vec<f64>)]) -> Vec<Row> {
             Rival::Nobody => format!("{size}: creating the pods alone"),
             Rival::Soroi => format!("{size}: Soroi"),
             Rival::Native => format!("{size}: kube-scheduler's gangs"),
+            Rival::Single => format!("{size}: kube-scheduler, no gangs"),
         }
     };
     let name = |rival: Rival| format!("{}x{}@{}-{}", size.gangs, size.pods, size.nodes, rival.word());
@@ -134,7 +138,9 @@ fn judged(size: Size, samples: &[(Rival, Vec<f64>)]) -> Vec<Row> {
     let alone = samples.iter().position(|(rival, _)| *rival == Rival::Nobody);
     let alone = alone.and_then(|at| rows.get(at)).map(|row| row.median);
     for ((rival, _), row) in samples.iter().zip(&mut rows) {
-        if let (Rival::Soroi | Rival::Native, Some(alone)) = (rival, alone) {
+        if *rival != Rival::Nobody
+            && let Some(alone) = alone
+        {
             row.what = format!("{}, {:.1} × the creation", row.what, row.median / alone);
         }
     }
@@ -159,7 +165,7 @@ impl Load<'_> {
         };
         let seen = |seen: &Seen| match rival {
             Rival::Nobody => seen.batch(batch).there.len() == all,
-            Rival::Soroi | Rival::Native => seen.batch(batch).bound.len() == all,
+            Rival::Soroi | Rival::Native | Rival::Single => seen.batch(batch).bound.len() == all,
         };
         let looked = eyes.until("all pods are seen as they should be", PATIENCE, seen);
         let (created, ()) = try_join(created, looked).await?;
@@ -172,7 +178,7 @@ impl Load<'_> {
     async fn sweep(&mut self, rival: Rival, batch: &str) -> anyhow::Result<()> {
         let site = self.site;
         match rival {
-            Rival::Nobody => {}
+            Rival::Nobody | Rival::Single => {}
             Rival::Soroi => site.delete(GROUPS).await?,
             Rival::Native => site.delete(NATIVE_GROUPS).await?,
         }
@@ -190,6 +196,7 @@ fn objects_of(rival: Rival, size: Size, batch: &str) -> Vec<(&'static str, Value
         let group = format!("{batch}-{number}");
         let (head, gang) = match rival {
             Rival::Nobody => (None, Gang::None),
+            Rival::Single => (None, Gang::Single),
             Rival::Soroi => (Some((GROUPS, objects::group(&group, size.pods))), Gang::Soroi(group.clone())),
             Rival::Native => {
                 (Some((NATIVE_GROUPS, objects::native_group(&group, size.pods))), Gang::Native(group.clone()))

@@ -26,6 +26,8 @@ pub(super) const PLANS: &str = "/apis/soroi.dev/v1alpha1/namespaces/soroi-bench/
 pub(super) enum Gang {
     /// Nobody but this client.
     None,
+    /// kube-scheduler, one by one.
+    Single,
     /// Soroi, as members of this PodGroup.
     Soroi(String),
     /// kube-scheduler, as members of its own kind of group.
@@ -68,6 +70,7 @@ pub(super) fn pod(name: &str, batch: &str, gang: &Gang) -> Value {
     });
     match gang {
         Gang::None => {}
+        Gang::Single => pod["spec"]["schedulerName"] = "default-scheduler".into(),
         Gang::Soroi(group) => {
             pod["spec"]["schedulerName"] = "soroi".into();
             pod["metadata"]["annotations"] = json!({ "scheduling.k8s.io/group-name": group });
@@ -94,7 +97,8 @@ pub(super) fn hog(batch: &str, node: usize) -> Value {
     pod
 }
 
-/// A suspended Job of `pods` pods; under the queue, or nobody's.
+/// A suspended Job of `pods` pods; under the queue, or nobody's. Its pods get their scheduler when they
+/// are created.
 pub(super) fn job(name: &str, pods: usize, queued: bool) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -112,8 +116,6 @@ pub(super) fn job(name: &str, pods: usize, queued: bool) -> Value {
     });
     if queued {
         job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = NAME.into();
-    } else {
-        job["spec"]["template"]["spec"]["schedulerName"] = NOBODY.into();
     }
     job
 }

@@ -14,6 +14,7 @@ use super::objects::{self, GROUPS, Gang, JOBS, NATIVE_GROUPS, PLANS, PODS, WORKL
 use super::report::{Report, Row};
 use super::site::Site;
 use crate::bench::number;
+use crate::run::admission;
 
 /// Pods of the gang.
 pub(super) const MEMBERS: usize = 4;
@@ -84,7 +85,8 @@ pub(super) async fn measure(site: &Site, args: &Args) -> anyhow::Result<Report> 
     for (collection, object) in objects::queues(MEMBERS) {
         site.create(collection, &object).await?;
     }
-    bare::install(site).await?;
+    let policies = admission::are_served(&site.client).await?;
+    bare::install(site, policies).await?;
     let mut remarks = vec![
         "From the DELETED event of the pod in the way to the event that shows the last of 4 nodes, by one watch."
             .to_owned(),
@@ -95,6 +97,13 @@ pub(super) async fn measure(site: &Site, args: &Args) -> anyhow::Result<Report> 
     if rivals.contains(&Rival::NativeGroup) && site.find(NATIVE_GROUPS).await?.is_none() {
         rivals.retain(|rival| *rival != Rival::NativeGroup);
         remarks.push("scheduling.k8s.io/v1alpha2 is not served: no native gangs.".to_owned());
+    }
+    if !policies {
+        rivals.retain(|rival| *rival != Rival::BareJob);
+        remarks.push(
+            "No mutating admission policies are served: no bare client for Jobs, whose pods get their scheduler by one."
+                .to_owned(),
+        );
     }
     let mut bench = Wakeup {
         site,
