@@ -292,6 +292,8 @@ impl Plane {
             ("--token-auth-file", &tokens),
             ("--authorization-mode", "Node,RBAC"),
             ("--service-cluster-ip-range", "10.0.0.0/24"),
+            // There is no network of Services: their endpoints are connected to.
+            ("--enable-aggregator-routing", "true"),
             ("--default-not-ready-toleration-seconds", &toleration),
             ("--default-unreachable-toleration-seconds", &toleration),
             ("--max-requests-inflight", "3000"),

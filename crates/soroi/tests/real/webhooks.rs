@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::board::text;
-use crate::installed::{manifests, webhooks};
+use crate::installed::{manifests, webhooks, webhooks_of_a_service};
 use crate::plane::{Plane, job, pause};
 use crate::product::{Product, SHORT};
 
@@ -156,10 +156,16 @@ fn fields_are_judged_and_old_clients_are_served() {
 
 #[test]
 #[ignore = "needs a real control plane: cargo xtask test --real"]
-fn without_policies_webhooks_give_the_defaults() {
+fn without_policies_webhooks_give_the_defaults_through_their_service() {
     let plane = Plane::up("webhook-defaults");
-    let settings = format!("{SHORT}{}", webhooks(""));
+    let through = webhooks_of_a_service();
+    let settings = through.as_ref().map_or_else(|| webhooks(""), |(settings, ..)| settings.clone());
+    let settings = format!("{SHORT}{settings}");
     plane.install(&manifests(&plane, &settings, &["--defaults", "webhooks"]));
+    match through {
+        Some((_, address, port)) => plane.endpoint(address, port),
+        None => println!("this machine has no address but loopback: the Service is left out"),
+    }
     assert_eq!(plane.list("mutatingadmissionpolicies"), Vec::<Value>::new());
     let product = Product::under_account(&plane, "soroi", &settings, &plane.account());
     plane.wait(30, "admission works", || product.said().contains("admission works"));
