@@ -82,6 +82,20 @@ fn the_chart_makes_the_same_objects() {
             assert_eq!(&helms[place], object, "{values:?} {place:?}");
         }
     }
+    // What only Helm's users set.
+    let values = [
+        "resources.limits.memory=2Gi",
+        "nodeSelector.pool=system",
+        "tolerations[0].operator=Exists",
+        "imagePullSecrets[0].name=registry",
+    ];
+    let deployment = ("\"Deployment\"".to_owned(), "\"soroi\"".to_owned());
+    let pod = objects(&rendered(&values).unwrap())[&deployment]["spec"]["template"]["spec"].clone();
+    assert_eq!(pod["containers"][0]["resources"]["limits"]["memory"], "2Gi");
+    assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "250m");
+    assert_eq!(pod["nodeSelector"]["pool"], "system");
+    assert_eq!(pod["tolerations"][0]["operator"], "Exists");
+    assert_eq!(pod["imagePullSecrets"][0]["name"], "registry");
     let kinds = |stream: &str| objects(stream).into_keys().map(|(kind, _)| kind).collect::<Vec<_>>();
     assert!(!kinds(&rendered(&["crds=false"]).unwrap()).contains(&"\"CustomResourceDefinition\"".to_owned()));
 }
