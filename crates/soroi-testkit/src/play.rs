@@ -290,8 +290,7 @@ impl Player<'_> {
                 }
             }
             Action::Wait(span) => self.wait(*span).await,
-            Action::Product { runs: true } => self.stage.start_product(),
-            Action::Product { runs: false } => self.stage.stop_product(),
+            Action::Product { runs } => self.product(*runs),
             Action::Forbid(condition) => lock(&self.world).forbidden.push(condition.clone()),
             Action::Allow(condition) => {
                 lock(&self.world).forbidden.retain(|known| known.text != condition.text)
@@ -334,6 +333,14 @@ impl Player<'_> {
                     .collect()
             }
         }
+    }
+
+    fn product(&mut self, runs: bool) {
+        match runs {
+            true => self.stage.start_product(),
+            false => self.stage.stop_product(),
+        }
+        lock(&self.world).product(runs, self.clock.now());
     }
 
     async fn taint(&self, node: &str, key: &str, value: &str, effect: Option<&str>) -> Result<(), ApiError> {
@@ -459,7 +466,7 @@ impl Player<'_> {
     async fn after_the_storm(&mut self) -> Result<(), String> {
         lock(&self.world).note(self.clock.now(), "$ (the storm is over)");
         self.stage.heal();
-        self.stage.start_product();
+        self.product(true);
         // Its last crash may have been a moment ago.
         self.wait(STORM_RESTART_MAX).await;
         let limits = self.limits;
@@ -472,8 +479,8 @@ impl Player<'_> {
         let before = standing(&lock(&self.world));
         let running = occupants(&lock(&self.world));
         lock(&self.world).note(self.clock.now(), "$ (a fresh start)");
-        self.stage.stop_product();
-        self.stage.start_product();
+        self.product(false);
+        self.product(true);
         self.until(CALM, settled).await?;
         let after = standing(&lock(&self.world));
         let ended = |(gang, was): (&GangRef, &State)| {
@@ -497,7 +504,7 @@ impl Player<'_> {
         lock(&self.world).note(self.clock.now(), "$ (the story is over: everything is deleted)");
         lock(&self.world).forbidden.clear();
         self.stage.heal();
-        self.stage.start_product();
+        self.product(true);
         for kind in [kind::JOB, kind::POD_GROUP, kind::POD] {
             let targets: Vec<Ref> =
                 lock(&self.world).all(kind).map(|object| reference(kind, object)).collect();

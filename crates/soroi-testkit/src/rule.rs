@@ -19,7 +19,8 @@ use crate::world::{
 
 /// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
 const GATHER_MAX: Duration = Duration::from_secs(15);
-/// A pod that somebody else bound may cross a bind of the product whose watch was just cut.
+/// What somebody else does to a node, by binding a pod there or by taking resources away, may cross a bind
+/// of the product whose watch was just cut: it cannot know.
 const CROSSING_MAX: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a run allows.
@@ -84,6 +85,10 @@ fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
 /// What a node has too much of.
 fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Option<String> {
     let room = amounts(&world.get(kind::NODE, "", node)?["status"]["allocatable"]);
+    let crosses = |at: &Timestamp| now.duration_since(*at) < CROSSING_MAX;
+    if limits.stale && world.shrank.get(node).is_some_and(crosses) {
+        return None;
+    }
     let mut used = Amounts::new();
     let here = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"] == node);
     for pod in here.filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))) {
@@ -192,9 +197,10 @@ fn over(view: &GangView<'_>) -> bool {
     nothing_left || view.state() == State::Finished || view.jobs_ended() || objects.clone().any(going)
 }
 
-/// Invariant 1 as time passes: a gang rests whole or empty.
+/// Invariant 1 as time passes: a gang rests whole or empty. While the story has stopped the product, gangs
+/// lose members and nobody is there to see to it; time counts from the product's next start.
 pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
-    if !limits.placement.all_or_nothing() {
+    if !limits.placement.all_or_nothing() || world.is_away() {
         return;
     }
     let late: Vec<String> = world

@@ -34,10 +34,14 @@ pub struct World {
     trace: VecDeque<String>,
     /// Uid of a pod to the node that it was bound to first.
     pub(crate) bound_to: BTreeMap<String, String>,
+    /// When a node was last seen to have become smaller.
+    pub(crate) shrank: BTreeMap<String, Timestamp>,
     evictions: BTreeMap<GangRef, u32>,
     failed: BTreeMap<GangRef, BTreeSet<String>>,
     /// Since when a gang has had some bound pods but fewer than its minimum.
     pub(crate) between: BTreeMap<GangRef, Timestamp>,
+    /// The story has stopped the product: nobody can repair anything.
+    away: bool,
     /// Gangs that were whole at some time.
     pub(crate) were_whole: BTreeSet<GangRef>,
     /// By group without Jobs: uids of members that ended well since it last held no node. Their pods
@@ -83,6 +87,20 @@ impl World {
         }
         let since = self.started.map_or(0.0, |started| now.duration_since(started).as_secs_f64());
         self.trace.push_back(format!("{since:>9.3}s  {text}"));
+    }
+
+    /// The story stops the product, or starts it. What lacks members then has as long from the start as
+    /// if it lacked them since then.
+    pub(crate) fn product(&mut self, runs: bool, now: Timestamp) {
+        if runs && self.away {
+            self.between.values_mut().for_each(|since| *since = now);
+        }
+        self.away = !runs;
+    }
+
+    /// Whether the story has stopped the product.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away
     }
 
     /// How many changes of single objects there were; the rules were asked after each.
@@ -150,6 +168,7 @@ impl World {
         }
         match key.0 {
             kind::POD => self.pod_history(&object),
+            kind::NODE => self.node_history(before.as_ref(), &object, now),
             kind::WORKLOAD => self.workload_history(before.as_ref(), &object),
             _ => {}
         }
@@ -168,6 +187,14 @@ impl World {
             for gang in gang::gangs_of_pod(pod) {
                 self.failed.entry(gang).or_default().insert(uid.clone());
             }
+        }
+    }
+
+    fn node_history(&mut self, before: Option<&Value>, node: &Value, now: Timestamp) {
+        let room = amounts(&node["status"]["allocatable"]);
+        let had = before.map(|before| amounts(&before["status"]["allocatable"])).unwrap_or_default();
+        if had.iter().any(|(resource, had)| room.get(resource).copied().unwrap_or(0) < *had) {
+            self.shrank.insert(text(&node["metadata"]["name"]).to_owned(), now);
         }
     }
 
