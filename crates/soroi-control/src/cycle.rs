@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use soroi_api::plan::PlanUndo;
 use soroi_clock::Clock;
 use soroi_engine::event::{Event, GangId, Millis, Outcome, Policy, Readiness};
-use soroi_engine::reason::NotYet;
+use soroi_engine::reason::{NotYet, Off, UndoReason};
 use soroi_engine::{Decision, Engine};
 
 use crate::call::{Api, Call};
@@ -37,12 +37,14 @@ use crate::world::root::Root;
 use crate::{Error, project};
 
 mod answers;
+mod deadlines;
 mod missing;
 mod orphans;
 mod rests;
 mod unmade;
 mod wishes;
 
+use deadlines::Deadlines;
 use missing::Missing;
 use orphans::Orphans;
 use rests::Rests;
@@ -91,6 +93,7 @@ pub(crate) struct Cycle {
     gangs: BTreeMap<GangId, Root>,
     orphans: Orphans,
     missing: Missing,
+    deadlines: Deadlines,
     rests: Rests,
     unmade: Unmade,
     /// Roots for which the next writes have to be found.
@@ -131,6 +134,7 @@ impl Cycle {
             gangs: BTreeMap::new(),
             orphans: Orphans::default(),
             missing: Missing::default(),
+            deadlines: Deadlines::default(),
             rests: Rests::default(),
             unmade: Unmade::default(),
             todo: BTreeSet::new(),
@@ -177,6 +181,7 @@ impl Cycle {
         for root in self.missing.take_due(self.clock.now()) {
             self.miss(root);
         }
+        self.todo.extend(self.deadlines.take_due(now));
         for _ in 0..ROUNDS_MAX {
             if !stops && !self.waits_for_half_bound() {
                 self.decide();
@@ -224,6 +229,7 @@ impl Cycle {
         let due = [
             decides.then(|| self.engine.next_wakeup()).flatten(),
             decides.then(|| self.missing.next_due()).flatten().map(|due| due.as_millisecond()),
+            self.watches.are_listed().then(|| self.deadlines.next_due()).flatten(),
             self.lanes.next_due(),
             self.voice.next_due(!self.lanes.is_idle()),
             self.watches.are_listed().then(|| self.rests.next_due(!self.lanes.is_idle())).flatten(),
@@ -316,6 +322,8 @@ impl Cycle {
             self.queues.larger(&gone, None, self.clock.now());
             self.orphans.change(gone);
         }
+        let until = composed.as_ref().and_then(|composed| self.world.runs_until(&composed.parts));
+        self.deadlines.set(&root, until);
         if let Some(composed) = composed {
             let id = composed.gang.id.clone();
             self.orphans.forget(&id);
@@ -416,8 +424,16 @@ impl Cycle {
                     && unit.composed.parts.iter().all(|part| part.job.is_none())
                     && unit.composed.group.is_none();
                 let started = started || jobless;
-                let (word, message) = project::status::undo_words(&reason, &named.namespace, &named.name);
-                course.leave(PlanUndo { reason: word.into(), message, started });
+                let cause = self.world.deactivation(&unit.composed.parts);
+                let (word, message) = match (&reason, cause) {
+                    (UndoReason::Off(Off::Deactivated), Some(words)) => words,
+                    _ => {
+                        let (word, text) =
+                            project::status::undo_words(&reason, &named.namespace, &named.name);
+                        (word.to_owned(), text)
+                    }
+                };
+                course.leave(PlanUndo { reason: word, message, started });
             }
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());

@@ -2,6 +2,7 @@
 //!
 //! Knows moments; the wording is in `events::words`.
 
+use soroi_api::conditions::workload as condition;
 use soroi_engine::event::Name;
 
 use crate::call::{Answer, Call};
@@ -90,7 +91,17 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
         }
         (Call::MergeStatus(patch), Answer::Object(_)) if target.kind == Kind::Workload => {
             let conditions = patch["status"]["conditions"].as_array()?;
-            conditions.iter().find(|one| one["type"] == "Finished" && one["status"] == "True")?;
+            let says =
+                |kind: &str| conditions.iter().any(|one| one["type"] == kind && one["status"] == "True");
+            if says(condition::DEACTIVATION_TARGET) {
+                let known = world.workloads.get(&place(target))?;
+                // Once it is deactivated, others speak of that.
+                known.facts.facts.runs_until?;
+                return Some(words::time_exceeded(workload(&known.meta), known.facts.facts.most_seconds?));
+            }
+            if !says(condition::FINISHED) {
+                return None;
+            }
             let job = world.job_of(&place(target))?;
             let about = words::job(&job.meta.namespace, &job.meta.name, &job.meta.uid);
             Some(words::finished_workload(about, &target.namespace, &target.name))

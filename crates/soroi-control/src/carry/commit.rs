@@ -163,7 +163,7 @@ fn ended(seen: &PartSeen<'_>, unpaid: &BTreeMap<Name, u32>) -> Option<Vec<Reclai
 pub(super) fn requeue_word(shown: &[Condition]) -> Option<&'static str> {
     let out = conditions::get(shown, condition::REQUEUED).filter(|there| there.status == "False")?;
     Some(match out.reason.as_str() {
-        word::DEACTIVATED => word::REACTIVATED,
+        reason if reason.starts_with(word::DEACTIVATED) => word::REACTIVATED,
         word::CLUSTER_QUEUE_STOPPED => word::CLUSTER_QUEUE_RESTARTED,
         word::LOCAL_QUEUE_STOPPED => word::LOCAL_QUEUE_RESTARTED,
         _ => word::BACKOFF_FINISHED,

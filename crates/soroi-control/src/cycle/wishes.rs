@@ -17,6 +17,14 @@ use crate::world::store::Place;
 impl Cycle {
     /// What the job behind a root lacks beside decisions.
     pub(super) fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
+        let parts = self.units.get(root).into_iter().flat_map(|unit| &unit.composed.parts);
+        let workloads = parts.filter_map(|part| self.world.workloads.by_uid(&part.workload));
+        let over = workloads.filter_map(|known| jobs::batch::end_of_time(known, now));
+        let writes: Vec<Write> = over.collect();
+        if writes.is_empty() { self.wanted_writes(root, now) } else { writes }
+    }
+
+    fn wanted_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
         match root {
             Root::Workload(namespace, name) => self.batch_writes(&(namespace.clone(), name.clone()), now),
             Root::Group(namespace, name) => self.group_writes(root, &(namespace.clone(), name.clone()), now),

@@ -63,6 +63,12 @@ pub fn pending(workload: About, word: &str, message: &str) -> Occurrence {
     say(workload, ADMISSION, true, word, message.into())
 }
 
+/// A Workload has run for as long as it may.
+pub fn time_exceeded(workload: About, seconds: i32) -> Occurrence {
+    let note = format!("The maximum execution time ({seconds}s) exceeded");
+    say(workload, ADMISSION, true, "MaximumExecutionTimeExceeded", note)
+}
+
 /// A Workload has to stop, having started.
 pub fn evicted(workload: About, reason: &str, message: &str) -> Occurrence {
     say(workload, ADMISSION, false, &format!("EvictedDueTo{reason}"), message.into())

@@ -76,6 +76,10 @@ pub struct WorkloadFacts {
     pub evicted: Option<Name>,
     /// It has ended.
     pub finished: bool,
+    /// For how many seconds it may run (`spec.maximumExecutionTimeSeconds`).
+    pub most_seconds: Option<i32>,
+    /// When it has run for as long as it may; `None` while it does not run, or may for ever.
+    pub runs_until: Option<Millis>,
     /// Until when it pauses after an eviction (`status.requeueState.requeueAt`); 0: it does not.
     pub requeue_at: Millis,
     /// The answers of its admission checks.
@@ -142,6 +146,8 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         is_admitted: is_true(conditions, "Admitted").is_some(),
         evicted: is_true(conditions, "Evicted").map(|condition| Arc::from(condition.reason.as_str())),
         finished: is_true(conditions, "Finished").is_some(),
+        most_seconds: spec.maximum_execution_time_seconds,
+        runs_until: runs_until(workload, conditions),
         requeue_at: status
             .and_then(|status| status.requeue_state.as_ref()?.requeue_at.as_ref())
             .map_or(0, |time: &Time| time.0.as_millisecond()),
@@ -152,6 +158,18 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             .collect(),
         invalid,
     })
+}
+
+/// Since it was admitted, with the time that it was admitted before (Kueue, `maximumExecutionTimeSeconds`).
+fn runs_until(workload: &kueue::Workload, conditions: &[Condition]) -> Option<Millis> {
+    let most = workload.spec.maximum_execution_time_seconds?;
+    if !workload.spec.is_active() || is_true(conditions, "Finished").is_some() {
+        return None;
+    }
+    let began = is_true(conditions, "Admitted")?.last_transition_time.0.as_millisecond();
+    let past = workload.status.as_ref()?.accumulated_past_execution_time_seconds.unwrap_or(0);
+    let left = i64::from(most).saturating_sub(i64::from(past)).max(0);
+    Some(began.saturating_add(left.saturating_mul(1_000)))
 }
 
 fn too_many(pod_sets: &[event::PodSet], admitted: Option<&Admitted>) -> Option<Invalid> {

@@ -5,6 +5,7 @@
 //! one Workload, and runs only while that is admitted.
 
 use serde_json::json;
+use soroi_api::conditions;
 use soroi_api::kueue::WorkloadStatus;
 use soroi_api::labels::kueue as keys;
 
@@ -116,6 +117,23 @@ pub(crate) fn left_behind(workload: &Known<WorkloadState>) -> Option<Write> {
 fn create(job: &JobFacts) -> Write {
     let target = Target::new(Kind::Workload, &job.namespace, &root::workload_name(job));
     Write { target, call: Call::Draft(Box::new(Draft::CreateWorkload { job: job_target(job) })) }
+}
+
+/// A Workload that has run for as long as it may is deactivated; first it says why.
+pub(crate) fn end_of_time(workload: &Known<WorkloadState>, at: jiff::Timestamp) -> Option<Write> {
+    let state = &workload.facts;
+    state.facts.runs_until.filter(|until| *until <= at.as_millisecond())?;
+    if !conditions::is_true(&state.status.conditions, conditions::workload::DEACTIVATION_TARGET) {
+        let mut after = state.status.clone();
+        let moment = Moment { generation: workload.meta.generation, now: at };
+        project::status::exceed_time(&mut after, moment);
+        return status(&workload.meta, &state.status, &after);
+    }
+    let meta = &workload.meta;
+    let body = json!({
+        "metadata": { "uid": &*meta.uid, "resourceVersion": &*meta.version }, "spec": { "active": false },
+    });
+    Some(Write { target: workload_target(meta), call: Call::Merge(body) })
 }
 
 /// Suspends the Job unless it is.

@@ -108,6 +108,9 @@ fn requests(set: &PodSet) -> PodSetRequest {
 /// checks are not ready. An eviction before it is history now.
 pub fn reserve(status: &mut WorkloadStatus, admission: &decision::Admission, at: Moment) {
     let admission = admission_of(admission);
+    if !conditions::is_true(&status.conditions, condition::QUOTA_RESERVED) {
+        forget_deactivation(status);
+    }
     let message = format!("Quota reserved in ClusterQueue {}", admission.cluster_queue);
     status.admission = Some(admission);
     status.resource_requests.clear();
@@ -119,6 +122,21 @@ pub fn reserve(status: &mut WorkloadStatus, admission: &decision::Admission, at:
         }
     }
     sync_admitted(status, at);
+}
+
+/// What was deactivated for a reason and is active again starts anew: also its time.
+fn forget_deactivation(status: &mut WorkloadStatus) {
+    let kind = condition::DEACTIVATION_TARGET;
+    if conditions::is_true(&status.conditions, kind) {
+        status.conditions.retain(|there| there.type_ != kind);
+        status.accumulated_past_execution_time_seconds = None;
+    }
+}
+
+/// It has run for as long as it may: it is to be deactivated for that.
+pub fn exceed_time(status: &mut WorkloadStatus, at: Moment) {
+    let message = "exceeding the maximum execution time".into();
+    at.set(status, condition::DEACTIVATION_TARGET, true, word::MAXIMUM_EXECUTION_TIME_EXCEEDED, message);
 }
 
 /// Sets Admitted to what follows from quota and checks. A Workload that was never admitted has no

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use soroi_api::conditions;
+use soroi_api::conditions::{self, workload as condition};
 use soroi_api::kueue::CheckState;
 use soroi_api::plan::PlanUndo;
-use soroi_engine::event::{self, Admitted, Amount, Name, PodPhase, PodSet, Policy, Readiness};
+use soroi_engine::event::{self, Admitted, Amount, Millis, Name, PodPhase, PodSet, Policy, Readiness};
 use soroi_engine::reason::{NotYet, Off};
 
 use super::World;
@@ -179,6 +179,25 @@ impl World {
         let evicted = conditions::get(&status.conditions, conditions::workload::EVICTED)?;
         let (reason, message) = (evicted.reason.clone(), evicted.message.clone());
         (evicted.status == "True").then_some(PlanUndo { reason, message, started: true })
+    }
+
+    /// When the first Workload of a gang has run for as long as it may.
+    pub(crate) fn runs_until(&self, parts: &[Part]) -> Option<Millis> {
+        let workloads = parts.iter().filter_map(|part| self.workloads.by_uid(&part.workload));
+        workloads.filter_map(|known| known.facts.facts.runs_until).min()
+    }
+
+    /// Why a Workload of a gang was deactivated, if not by hand: reason and message of its eviction, in
+    /// Kueue's words.
+    pub(crate) fn deactivation(&self, parts: &[Part]) -> Option<(String, String)> {
+        let workloads = parts.iter().filter_map(|part| self.workloads.by_uid(&part.workload));
+        let mut targets = workloads.filter_map(|known| {
+            let shown = &known.facts.status.conditions;
+            conditions::get(shown, condition::DEACTIVATION_TARGET).filter(|there| there.status == "True")
+        });
+        let target = targets.next()?;
+        let reason = format!("{}{}", condition::reason::DEACTIVATED_DUE_TO, target.reason);
+        Some((reason, format!("The workload is deactivated due to {}", target.message)))
     }
 
     /// What the pod sets of a gang pay by what their Workloads show, by name and resource.

@@ -182,10 +182,9 @@ fn what_is_not_served_is_named_with_who_uses_it() {
                 in_ml("plain", set(json!({ "topologyRequest": { "required": "rack" } }))),
                 in_ml("partial", set(json!({ "minCount": 2 }))),
                 in_ml("slices", set(json!({ "topologyRequest": { "podSetSliceSize": 2 } }))),
-                in_ml("short", json!({ "spec": { "maximumExecutionTimeSeconds": 60 } })),
                 in_ml("away", json!({ "status": { "clusterName": "west" } })),
                 in_ml("past", json!({
-                    "spec": { "maximumExecutionTimeSeconds": 60 },
+                    "spec": { "podSets": [{ "minCount": 2 }] },
                     "status": { "conditions": [{ "type": "Finished", "status": "True" }] },
                 })),
             ]),
@@ -235,7 +234,6 @@ fn what_is_not_served_is_named_with_who_uses_it() {
             checks of Kueue's own controllers        gangs wait for a check that nobody answers                                         AdmissionCheck provision
             partial admission                        a job is admitted whole or not at all                                              Workload ml/partial
             topology slices and pod set groups       refused, with that reason                                                          Workload ml/slices
-            maximum execution time                   not ended when it is over                                                          Workload ml/short
             MultiKueue                               not sent to another cluster                                                        Workload ml/away, Job ml/sent
             jobs that run in part                    taken back as a whole, unless whole soon or their queue's placement is QuotaOnly   Job ml/half
             elastic jobs                             not resized while they run                                                         Job ml/elastic

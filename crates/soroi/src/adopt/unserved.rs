@@ -74,9 +74,6 @@ const QUESTIONS: &[Question] = &[
         };
         list(workload, "/spec/podSets").iter().any(asks)
     }),
-    ("maximum execution time", "not ended when it is over", WORKLOADS, "Workload", |workload| {
-        !workload["spec"]["maximumExecutionTimeSeconds"].is_null()
-    }),
     ("MultiKueue", "not sent to another cluster", WORKLOADS, "Workload", |workload| {
         !workload["status"]["clusterName"].is_null()
             || !list(workload, "/status/nominatedClusterNames").is_empty()
