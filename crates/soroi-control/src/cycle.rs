@@ -115,7 +115,8 @@ enum Happened {
 impl Cycle {
     pub(crate) fn new(client: kube::Client, clock: Clock, config: Config, reins: Reins) -> Self {
         let schedulers = Schedulers { volcano: config.serve_volcano, ..Schedulers::default() };
-        let context = Arc::new(Context { schedulers, defaults: Default::default() });
+        let context =
+            Arc::new(Context { schedulers, defaults: Default::default(), shared: Default::default() });
         let timeout = Duration::from_millis(config.request_timeout_ms);
         let api = Api::new(client.clone(), clock.clone(), timeout, Arc::clone(&context));
         Self {

@@ -35,6 +35,7 @@ pub mod pod;
 pub mod queue;
 mod request;
 pub mod selector;
+pub mod shared;
 pub mod workload;
 
 pub use defaults::{Defaults, template};
@@ -44,6 +45,7 @@ pub use node::node;
 pub use plan::{PlanFacts, plan};
 pub use pod::{PodFacts, Schedulers, pod};
 pub use queue::{cluster_queue, cohort, flavor, local_queue, namespace, topology, volcano_queue};
+pub use shared::Shared;
 pub use workload::{WorkloadFacts, workload};
 
 /// The most pods of one gang: Kubernetes is made for clusters of up to 150,000. Every pod takes a

@@ -23,7 +23,7 @@ use soroi_engine::event::{self, Labels, Name};
 use soroi_watch::{Change, Query};
 
 use crate::intake::{
-    self, Defaults, GroupFacts, Invalid, JobFacts, PlanFacts, PodFacts, Schedulers, WorkloadFacts,
+    self, Defaults, GroupFacts, Invalid, JobFacts, PlanFacts, PodFacts, Schedulers, Shared, WorkloadFacts,
 };
 use crate::kind::Kind;
 use crate::world::store::Meta;
@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) schedulers: Schedulers,
     /// Written where objects are taken in, read where Workloads are parsed.
     pub(crate) defaults: RwLock<Defaults>,
+    /// What objects have in common.
+    pub(crate) shared: Shared,
 }
 
 /// An object as it was read.
@@ -187,7 +189,16 @@ fn parse<T: kube::Resource>(
     context: &Context,
     what: fn(&T, &Context) -> Result<What, Invalid>,
 ) -> Parsed {
-    Parsed { meta: meta(object.meta()), what: what(object, context).unwrap_or_else(What::Invalid) }
+    let mut meta = meta(object.meta());
+    let mut what = what(object, context).unwrap_or_else(What::Invalid);
+    if let What::Pod(facts) = &mut what {
+        context.shared.pod(facts);
+        let pod = &facts.pod;
+        meta.uid = Arc::clone(&pod.uid);
+        meta.namespace = Arc::clone(&pod.namespace);
+        meta.name = Arc::clone(&pod.name);
+    }
+    Parsed { meta, what }
 }
 
 fn meta(meta: &ObjectMeta) -> Meta {

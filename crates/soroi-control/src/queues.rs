@@ -284,7 +284,11 @@ mod tests {
     #[test]
     fn what_has_rested_while_nobody_looked_is_due() {
         let at = |millis| Timestamp::from_millisecond(millis).unwrap();
-        let context = Context { schedulers: Schedulers::default(), defaults: Default::default() };
+        let context = Context {
+            schedulers: Schedulers::default(),
+            defaults: Default::default(),
+            shared: Default::default(),
+        };
         let world = World::new(std::sync::Arc::new(context), soroi_engine::event::Policy::Unified);
         let queue = Target::new(Kind::ClusterQueue, &"".into(), &"main".into());
         let mut queues = Queues::default();

@@ -46,7 +46,11 @@ impl Script {
             }
         });
         let client = kube::Client::new(service, "default");
-        let context = Context { schedulers: Schedulers::default(), defaults: Default::default() };
+        let context = Context {
+            schedulers: Schedulers::default(),
+            defaults: Default::default(),
+            shared: Default::default(),
+        };
         let api = Api::new(client, clock.clone(), Duration::from_secs(1), Arc::new(context));
         Lanes::new(api, limit, 7)
     }
