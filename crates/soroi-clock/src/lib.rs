@@ -9,11 +9,15 @@
 //! This crate knows nothing of Kubernetes.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may ask for the time")]
 
+mod machine;
+
 use std::future::Future;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+
+pub use machine::{Machine, Sleep};
 
 /// The time that a component lives in. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
@@ -24,6 +28,8 @@ pub struct Clock {
     started: Instant,
     /// How many of the clock's seconds pass in one of tokio's.
     pace: u32,
+    /// The machine that it belongs to, if that can sleep.
+    machine: Option<Machine>,
 }
 
 /// A future did not end within the time that it was given.
@@ -41,7 +47,7 @@ impl std::error::Error for Elapsed {}
 impl Clock {
     /// The wall clock. Must be called within a tokio runtime.
     pub fn real() -> Self {
-        Self { origin: Timestamp::now(), started: Instant::now(), pace: 1 }
+        Self { origin: Timestamp::now(), started: Instant::now(), pace: 1, machine: None }
     }
 
     /// A wall clock that runs `pace` times as fast (at least once).
@@ -52,12 +58,24 @@ impl Clock {
     /// A clock that starts at `origin` and follows tokio's time, which the runtime of
     /// [`simulated_runtime`] has paused.
     pub fn simulated(origin: Timestamp) -> Self {
-        Self { origin, started: Instant::now(), pace: 1 }
+        Self { origin, started: Instant::now(), pace: 1, machine: None }
+    }
+
+    /// The same on a machine that can be put to sleep. While it sleeps no timer of this clock ends.
+    pub fn on_machine(origin: Timestamp) -> (Self, Machine) {
+        let machine = Machine::new();
+        (Self { machine: Some(machine.clone()), ..Self::simulated(origin) }, machine)
+    }
+
+    /// How much of its time has passed since it was made.
+    fn passed(&self) -> Duration {
+        let lost = self.machine.as_ref().map_or(Duration::ZERO, Machine::lost);
+        self.started.elapsed().saturating_sub(lost).saturating_mul(self.pace)
     }
 
     /// The time now, on this clock's face.
     pub fn now(&self) -> Timestamp {
-        let passed = self.started.elapsed().saturating_mul(self.pace);
+        let passed = self.passed();
         let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
         self.origin.saturating_add(passed).unwrap_or(Timestamp::MAX)
     }
@@ -69,7 +87,15 @@ impl Clock {
 
     /// Waits for a span of this clock's time.
     pub async fn sleep(&self, span: Duration) {
-        tokio::time::sleep(span / self.pace).await;
+        let Some(machine) = &self.machine else { return tokio::time::sleep(span / self.pace).await };
+        let until = self.passed().saturating_add(span);
+        loop {
+            tokio::time::sleep(until.saturating_sub(self.passed()) / self.pace).await;
+            machine.awake().await;
+            if self.passed() >= until {
+                return;
+            }
+        }
     }
 
     /// Waits until this clock shows `when`; returns at once when that has passed.
@@ -83,7 +109,14 @@ impl Clock {
     /// # Errors
     /// [`Elapsed`] when it did not end by then; `work` is dropped.
     pub async fn timeout<F: Future>(&self, span: Duration, work: F) -> Result<F::Output, Elapsed> {
-        tokio::time::timeout(span / self.pace, work).await.map_err(|_| Elapsed)
+        if self.machine.is_none() {
+            return tokio::time::timeout(span / self.pace, work).await.map_err(|_| Elapsed);
+        }
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = self.sleep(span) => Err(Elapsed),
+        }
     }
 }
 
@@ -109,6 +142,31 @@ mod tests {
             assert_eq!(clock.now().as_second(), 3600);
             assert!(before.elapsed() < Duration::from_secs(5));
         });
+    }
+
+    #[test]
+    fn on_a_machine_that_sleeps_no_timer_ends() {
+        let seconds = |clock: &Clock| clock.now().as_second();
+        for (how, woken_at, after) in [(Sleep::ClockRuns, 30, 30), (Sleep::ClockStops, 5, 10)] {
+            simulated_runtime().unwrap().block_on(async {
+                let world = Clock::simulated(Timestamp::UNIX_EPOCH);
+                let (clock, machine) = Clock::on_machine(Timestamp::UNIX_EPOCH);
+                let outside = async {
+                    world.sleep(Duration::from_secs(5)).await;
+                    machine.sleep(how);
+                    world.sleep(Duration::from_secs(25)).await;
+                    assert!(!machine.is_awake());
+                    machine.wake();
+                    seconds(&clock)
+                };
+                let inside = async {
+                    let late = clock.timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
+                    assert_eq!(late, Err(Elapsed));
+                    seconds(&clock)
+                };
+                assert_eq!(tokio::join!(outside, inside), (woken_at, after), "{how:?}");
+            });
+        }
     }
 
     #[test]

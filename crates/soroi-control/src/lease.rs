@@ -100,6 +100,41 @@ pub async fn elect(
     }
 }
 
+/// Waits until this replica is elected; the epoch of its term. `None` when there is no election any
+/// more. Says for whom it waits.
+pub async fn elected(mut standing: watch::Receiver<Standing>, clock: &Clock) -> Option<i64> {
+    let mut told = None;
+    loop {
+        match &*standing.borrow_and_update() {
+            Standing::Leading(term) if clock.now() < term.until => return Some(term.epoch),
+            Standing::Following(Some(leader)) if told.as_ref() != Some(leader) => {
+                tracing::info!(%leader, "standing by: this replica takes over when the lease of that one runs out");
+                told = Some(leader.clone());
+            }
+            Standing::Leading(_) | Standing::Following(_) => {}
+        }
+        standing.changed().await.ok()?;
+    }
+}
+
+/// Waits until a term is over.
+pub async fn over(mut standing: watch::Receiver<Standing>, epoch: i64, clock: &Clock) {
+    loop {
+        let until = match &*standing.borrow_and_update() {
+            Standing::Leading(term) if term.epoch == epoch => term.until,
+            _ => return,
+        };
+        if clock.now() >= until {
+            return;
+        }
+        tokio::select! {
+            biased;
+            changed = standing.changed() => if changed.is_err() { return },
+            () = clock.sleep_until(until) => {}
+        }
+    }
+}
+
 /// A Lease as it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {

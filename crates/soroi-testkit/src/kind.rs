@@ -76,6 +76,9 @@ pub const VOLCANO_QUEUE: Kind = kind("volcanoqueue", VOLCANO, "v1beta1", "Queue"
 /// Soroi's commit records.
 pub const GANG_PLAN: Kind = kind("plan", "soroi.dev", "v1alpha1", "GangPlan", "gangplans", true);
 
+/// Leases. No story names them; who leads is looked up there.
+pub const LEASE: Kind = kind("lease", "coordination.k8s.io", "v1", "Lease", "leases", true);
+
 /// Every kind that a story may name, in the order in which a manifest file is usually written.
 pub const KINDS: &[Kind] = &[
     NAMESPACE,

@@ -13,6 +13,7 @@ pub mod diff;
 pub mod kind;
 pub mod look;
 pub mod play;
+mod replica;
 pub mod rule;
 pub mod run;
 pub mod scenario;

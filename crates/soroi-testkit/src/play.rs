@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use soroi_clock::Clock;
+use soroi_clock::{Clock, Sleep};
 use soroi_watch::Query;
 use tokio::task::JoinSet;
 
@@ -21,7 +21,7 @@ use crate::scenario::{Action, GangRef, Look, Pods, Ref, Scenario, Step};
 use crate::simulate::fits::waits_in_vain;
 use crate::stage::{Pace, Stage};
 use crate::wire::{STORM_RESTART_MAX, Trouble};
-use crate::world::{State, World, has_ended};
+use crate::world::{Nap, State, World, has_ended};
 use crate::{diff, look};
 
 /// How often a look is repeated until it shows what must be seen.
@@ -108,7 +108,8 @@ pub async fn play(
     let clock = stage.clock();
     let world = Arc::new(Mutex::new(World::new(clock.now())));
     let mut watches = JoinSet::new();
-    for kind in KINDS {
+    let election = (scenario.settings.replicas > 1).then_some(&kind::LEASE);
+    for kind in KINDS.iter().chain(election) {
         watches.spawn(follow(world.clone(), stage.client(), clock.clone(), *kind, limits));
     }
     let hands = Hands::new(stage.client());
@@ -291,6 +292,7 @@ impl Player<'_> {
             }
             Action::Wait(span) => self.wait(*span).await,
             Action::Product { runs } => self.product(*runs),
+            Action::Sleep { span, suspended } => self.sleep(*span, *suspended),
             Action::Forbid(condition) => lock(&self.world).forbidden.push(condition.clone()),
             Action::Allow(condition) => {
                 lock(&self.world).forbidden.retain(|known| known.text != condition.text)
@@ -369,6 +371,14 @@ impl Player<'_> {
             }
             self.clock.sleep(TICK).await;
         }
+    }
+
+    /// What it sends when it wakes is late.
+    fn sleep(&mut self, told: Duration, suspended: bool) {
+        let span = self.pace.wait(told);
+        let how = if suspended { Sleep::ClockStops } else { Sleep::ClockRuns };
+        self.stage.sleep_product(span, how);
+        lock(&self.world).naps.push(Nap { until: self.clock.now() + span, suspended });
     }
 
     async fn wait(&mut self, told: Duration) {
@@ -457,6 +467,11 @@ impl Player<'_> {
         self.until(REST + limits.patience + self.pace.patience, |world| rule::at_rest(world, &limits)).await
     }
 
+    fn heal(&mut self) {
+        self.stage.heal();
+        lock(&self.world).wake(self.clock.now());
+    }
+
     fn in_storm(&self) -> bool {
         matches!(self.mode.trouble, Trouble::Storm(_))
     }
@@ -465,7 +480,7 @@ impl Player<'_> {
     /// nothing to do.
     async fn after_the_storm(&mut self) -> Result<(), String> {
         lock(&self.world).note(self.clock.now(), "$ (the storm is over)");
-        self.stage.heal();
+        self.heal();
         self.product(true);
         // Its last crash may have been a moment ago.
         self.wait(STORM_RESTART_MAX).await;
@@ -503,7 +518,7 @@ impl Player<'_> {
     async fn sweep(&mut self) -> Result<(), String> {
         lock(&self.world).note(self.clock.now(), "$ (the story is over: everything is deleted)");
         lock(&self.world).forbidden.clear();
-        self.stage.heal();
+        self.heal();
         self.product(true);
         for kind in [kind::JOB, kind::POD_GROUP, kind::POD] {
             let targets: Vec<Ref> =

@@ -4,6 +4,9 @@
 //! under way, [`leftovers`] when everything was deleted. The numbers are those of the project's
 //! list of invariants. Knows the world; never the product's memory.
 
+mod late;
+pub(crate) mod paid;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -42,6 +45,9 @@ pub fn on_change(world: &mut World, changed: &[Key], now: Timestamp, limits: &Li
         bind(world, key, now, limits);
     }
     gangs_between(world, now);
+    for violation in paid::check(world, changed, now) {
+        violate(world, violation);
+    }
     let broken: Vec<String> = world
         .forbidden
         .iter()
@@ -75,6 +81,10 @@ fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
         None => {}
     }
     let ours = !is_foreign(pod) || !gangs_of_pod(pod).is_empty();
+    let pod = pod.clone();
+    if let Some(violation) = late::note(world, &pod, now) {
+        violate(world, violation);
+    }
     let over = if ours { overfull(world, &node, now, limits) } else { None };
     world.bound_to.insert(uid, node.clone());
     if let Some(what) = over {
@@ -92,7 +102,7 @@ fn overfull(world: &World, node: &str, now: Timestamp, limits: &Limits) -> Optio
     let mut used = Amounts::new();
     let here = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"] == node);
     for pod in here.filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))) {
-        if is_foreign(pod) && limits.stale && age(pod, now) < CROSSING_MAX {
+        if is_foreign(pod) && limits.stale && age(pod, now) < CROSSING_MAX || late::is_late(world, pod, now) {
             return None;
         }
         for (resource, amount) in pod_requests(pod) {
@@ -198,11 +208,14 @@ fn over(view: &GangView<'_>) -> bool {
 }
 
 /// Invariant 1 as time passes: a gang rests whole or empty. While the story has stopped the product, gangs
-/// lose members and nobody is there to see to it; time counts from the product's next start.
+/// lose members and nobody is there to see to it; time counts from the product's next start, and from the
+/// moment that it wakes if it is alone.
 pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
     if !limits.placement.all_or_nothing() || world.is_away() {
         return;
     }
+    let alone = world.epoch == 0;
+    let awake = world.naps.iter().map(|nap| nap.until).filter(|_| alone).max().unwrap_or(Timestamp::MIN);
     let late: Vec<String> = world
         .between
         .iter()
@@ -210,7 +223,7 @@ pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
             let whole_before = world.were_whole.contains(gang);
             let usual = if whole_before { limits.recovery } else { GATHER_MAX };
             let allowed = SignedDuration::try_from(usual.saturating_add(limits.patience)).ok()?;
-            (now.duration_since(*since) > allowed).then(|| {
+            (now.duration_since(awake.max(*since)) > allowed).then(|| {
                 let view = world.gang(gang);
                 format!("gang {} rests at {}", gang.name, lack(world, &view).unwrap_or_default())
             })
@@ -470,6 +483,9 @@ pub fn leftovers(world: &World) -> Vec<String> {
         }
     }
     for queue in world.all(kind::CLUSTER_QUEUE) {
+        if !queue["metadata"]["deletionTimestamp"].is_null() {
+            left.push(format!("queue {} is still being deleted", queue["metadata"]["name"]));
+        }
         for field in ["flavorsUsage", "flavorsReservation"] {
             for (flavor, resource, amount) in usage(&queue["status"][field]) {
                 if amount != 0 {

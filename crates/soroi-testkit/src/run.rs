@@ -87,7 +87,7 @@ pub fn run(
             soroi_clock::simulated_runtime().map_err(|error| broken(format!("no runtime: {error}")))?;
         runtime.block_on(async {
             let clock = Clock::simulated(STARTED);
-            let mut stage = EmbeddedStage::new(clock, placement, trouble, seed);
+            let mut stage = EmbeddedStage::new(clock, placement, trouble, seed, &scenario.settings);
             play(scenario, &mut stage, limits, mode).await
         })
     };

@@ -96,6 +96,10 @@ pub struct Settings {
     pub skip: BTreeMap<String, String>,
     /// Why a run on a real cluster takes more than a minute; `None`: it does not.
     pub slow: Option<String>,
+    /// How many replicas of the product there are; of several one leads.
+    pub replicas: usize,
+    /// How far the product's clocks may be off, in another way at each start of a process.
+    pub astray: Duration,
 }
 
 impl Default for Settings {
@@ -107,6 +111,8 @@ impl Default for Settings {
             patience: Duration::from_secs(90),
             skip: BTreeMap::new(),
             slow: None,
+            replicas: 1,
+            astray: Duration::ZERO,
         }
     }
 }
@@ -248,6 +254,13 @@ pub enum Action {
     Product {
         /// Whether it runs from now on.
         runs: bool,
+    },
+    /// Puts the replica that leads to sleep; the story goes on.
+    Sleep {
+        /// For how long.
+        span: Duration,
+        /// Whether its clock stands meanwhile.
+        suspended: bool,
     },
     /// From now on this must never be true.
     Forbid(Condition),

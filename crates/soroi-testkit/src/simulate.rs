@@ -30,6 +30,10 @@ pub struct Drawn {
     pub seed: u64,
     /// The policy that it is played under.
     pub placement: Placement,
+    /// How many replicas of Soroi there are.
+    pub replicas: u64,
+    /// How far their clocks may be off, as a span in words.
+    pub astray: &'static str,
     /// The cluster and what is done to it, one step a line.
     pub steps: Vec<String>,
 }
@@ -38,10 +42,10 @@ impl Drawn {
     /// The story as a page of `scenarios/`.
     pub fn page(&self) -> String {
         let steps: String = self.steps.iter().map(|step| format!("$ {step}\n")).collect();
-        let placement = self.placement;
+        let Self { seed, placement, replicas, astray, .. } = self;
         format!(
-            "# Seed {}\n\n```yaml settings\nplacements: [{placement}]\n```\n\n```console\n{steps}```\n",
-            self.seed
+            "# Seed {seed}\n\n```yaml settings\nplacements: [{placement}]\nreplicas: {replicas}\n\
+             astray: {astray}\n```\n\n```console\n{steps}```\n"
         )
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use soroi_apiserver::{
     Admission, AdmissionPhase, AdmissionRequest, AdmissionResponse, ApiService, Operation,
 };
-use soroi_clock::Clock;
+use soroi_clock::{Clock, Sleep};
 use soroi_cluster::annotation::RUN_FOR;
 use soroi_control::config::Config;
 use soroi_embedded::{Embedded, Options};
@@ -18,7 +18,8 @@ use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 use tokio::task::JoinSet;
 
-use crate::scenario::{self, Injection, Placement};
+use crate::replica::{Replica, Terms};
+use crate::scenario::{self, Injection, Placement, Settings as Told};
 use crate::wire::{Trouble, Wire};
 
 /// How long what a story tells of takes where it is played. Simulated time costs nothing; real time
@@ -76,6 +77,9 @@ pub trait Stage {
     fn start_product(&mut self);
     /// Stops the product, unless it is stopped: its process is gone without a farewell.
     fn stop_product(&mut self);
+    /// Puts the replica that leads to sleep for so long: nothing is heard of it, and then it goes on
+    /// where it was.
+    fn sleep_product(&mut self, span: Duration, how: Sleep);
     /// From now on a container is added to every new pod that matches.
     fn inject(&mut self, injection: &Injection);
     /// Ends the trouble that the stage itself makes, for the last look at what is left.
@@ -96,16 +100,19 @@ pub struct EmbeddedStage {
     service: ApiService,
     wire: Wire,
     injections: Arc<Injections>,
-    config: Config,
     /// The rest of the cluster.
     cluster: JoinSet<()>,
-    /// The product, while it runs.
-    product: JoinSet<String>,
+    replicas: Vec<Replica>,
+    /// What wakes those that sleep.
+    alarms: JoinSet<()>,
 }
+
+/// How replicas are called.
+const NAMES: [&str; 3] = ["a", "b", "c"];
 
 impl EmbeddedStage {
     /// Starts a cluster, and the product in it. Must be called within a simulated runtime.
-    pub fn new(clock: Clock, placement: Placement, trouble: Trouble, seed: u64) -> Self {
+    pub fn new(clock: Clock, placement: Placement, trouble: Trouble, seed: u64, told: &Told) -> Self {
         let injections = Arc::new(Injections::default());
         let options = Options { seed, admission: vec![injections.clone()], ..Options::default() };
         let embedded = Embedded::new(clock.clone(), options);
@@ -114,8 +121,17 @@ impl EmbeddedStage {
         cluster.spawn(embedded.run_cluster());
         let wire = Wire::new(clock.clone(), trouble);
         let settings = Settings { placement: policy(placement), ..Settings::default() };
-        let config = Config { settings, seed, ..Config::default() };
-        let mut stage = Self { clock, service, wire, injections, config, cluster, product: JoinSet::new() };
+        let terms = Terms {
+            clock: clock.clone(),
+            service: service.clone(),
+            wire: wire.clone(),
+            config: Config { settings, seed, ..Config::default() },
+            elects: told.replicas > 1,
+            astray: told.astray,
+        };
+        let names = NAMES.into_iter().take(told.replicas);
+        let replicas = names.map(|name| Replica::new(name, terms.clone())).collect();
+        let mut stage = Self { clock, service, wire, injections, cluster, replicas, alarms: JoinSet::new() };
         stage.start_product();
         stage
     }
@@ -135,34 +151,21 @@ impl Stage for EmbeddedStage {
     }
 
     fn start_product(&mut self) {
-        if !self.product.is_empty() {
-            return;
-        }
-        let (wire, service, clock) = (self.wire.clone(), self.service.clone(), self.clock.clone());
-        let mut config = self.config.clone();
-        self.config.epoch += 1;
-        self.product.spawn(async move {
-            loop {
-                let product = soroi_control::run(wire.client(service.clone()), clock.clone(), config.clone());
-                tokio::select! {
-                    biased;
-                    ended = product => return format!("{ended:?}"),
-                    () = wire.crash() => {}
-                }
-                // One crash a run, but for a storm: what comes after it must set things right.
-                let restart = wire.restart();
-                if !wire.storms() {
-                    wire.heal();
-                }
-                config.epoch += 1;
-                clock.sleep(restart).await;
-            }
-        });
+        self.replicas.iter_mut().for_each(Replica::start);
     }
 
     fn stop_product(&mut self) {
-        self.product.abort_all();
-        self.product = JoinSet::new();
+        self.replicas.iter_mut().for_each(Replica::stop);
+    }
+
+    fn sleep_product(&mut self, span: Duration, how: Sleep) {
+        let Some(machine) = self.replicas.iter().find_map(Replica::leading) else { return };
+        machine.sleep(how);
+        let clock = self.clock.clone();
+        self.alarms.spawn(async move {
+            clock.sleep(span).await;
+            machine.wake();
+        });
     }
 
     fn inject(&mut self, injection: &Injection) {
@@ -171,6 +174,7 @@ impl Stage for EmbeddedStage {
 
     fn heal(&mut self) {
         self.wire.heal();
+        self.replicas.iter().for_each(Replica::wake);
     }
 
     fn writes(&self) -> u64 {
@@ -186,10 +190,11 @@ impl Stage for EmbeddedStage {
     }
 
     fn product_died(&mut self) -> Option<String> {
-        let ended = self.product.try_join_next().or_else(|| {
-            self.cluster.try_join_next().map(|ended| ended.map(|()| "the embedded cluster ended".to_owned()))
-        })?;
-        Some(ended.unwrap_or_else(|error| error.to_string()))
+        if let Some(ended) = self.replicas.iter_mut().find_map(Replica::ended) {
+            return Some(ended);
+        }
+        let ended = self.cluster.try_join_next()?;
+        Some(ended.map_or_else(|error| error.to_string(), |()| "the embedded cluster ended".to_owned()))
     }
 }
 

@@ -19,7 +19,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kube::client::Body;
-use soroi_clock::Clock;
+use soroi_clock::{Clock, Machine};
 use soroi_watch::SplitMix64;
 use tower::Service;
 
@@ -75,12 +75,16 @@ impl Trouble {
     }
 }
 
-/// The state of a wire; clones are the same wire.
+/// The state of a wire; clones are the same wire, and the same process at its end.
 #[derive(Clone)]
 pub struct Wire {
     clock: Clock,
     state: Arc<Mutex<State>>,
     crashed: Arc<tokio::sync::Notify>,
+    /// Who is at its end, if that is one of several.
+    who: &'static str,
+    /// While it sleeps nothing is sent, and nothing that comes is heard.
+    machine: Option<Machine>,
 }
 
 struct State {
@@ -111,7 +115,17 @@ impl Wire {
         let random = SplitMix64::new(trouble.seed());
         let state = State { trouble, random, faults: 0, writes: 0, log: VecDeque::new() };
         let crashed = Arc::new(tokio::sync::Notify::new());
-        Self { clock, state: Arc::new(Mutex::new(state)), crashed }
+        Self { clock, state: Arc::new(Mutex::new(state)), crashed, who: "", machine: None }
+    }
+
+    /// The same wire for another process, on this machine: it crashes on its own.
+    pub(crate) fn process(&self, who: &'static str, machine: Machine) -> Self {
+        Self { crashed: Arc::default(), who, machine: Some(machine), ..self.clone() }
+    }
+
+    /// `service` as it is reached over this wire.
+    pub(crate) fn service<S>(&self, service: S) -> Wired<S> {
+        Wired { wire: self.clone(), service }
     }
 
     /// A client whose requests go over this wire to `service`. Must be called within a runtime.
@@ -123,7 +137,7 @@ impl Wire {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        kube::Client::new(Wired { wire: self.clone(), service }, "default")
+        kube::Client::new(self.service(service), "default")
     }
 
     /// Resolves when the crash has happened. The process must then be dropped.
@@ -243,7 +257,7 @@ impl State {
 
 /// The service that a wire's client calls.
 #[derive(Clone)]
-struct Wired<S> {
+pub(crate) struct Wired<S> {
     wire: Wire,
     service: S,
 }
@@ -287,10 +301,13 @@ where
         let mut state = wire.state();
         (state.fate(&request), state.delay(), state.delay())
     };
-    let what = format!("{} {}", request.method(), request.uri().path());
+    let colon = if wire.who.is_empty() { "" } else { ": " };
+    let what = format!("{}{colon}{} {}", wire.who, request.method(), request.uri().path());
     let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     let reading = matches!(*request.method(), Method::GET);
     wire.pause(there).await;
+    // Whatever was checked before it was sent was checked before the sleep.
+    wire.awake().await;
     match fate {
         Fate::RequestLost => {
             wire.log_line(format!("{what}: request lost"));
@@ -311,17 +328,16 @@ where
         std::future::pending::<()>().await;
     }
     wire.pause(back).await;
+    wire.awake().await;
     if fate == Fate::ReplyLost {
         return Err("the connection was reset (after the request was carried out)".into());
     }
     let cut = if watch && response.status().is_success() { wire.state().cut() } else { None };
-    Ok(match cut {
-        Some((life, expired)) => {
-            let clock = wire.clock.clone();
-            response.map(|body| cut_short(body, clock, life, expired))
-        }
-        None => response.map(|body| body.map_err(Into::into).boxed_unsync()),
-    })
+    Ok(response.map(|body| match (cut, watch) {
+        (Some((life, expired)), _) => wire.heard(cut_short(body, wire.clock.clone(), life, expired)),
+        (None, true) => wire.heard(body.map_err(Into::into).boxed_unsync()),
+        (None, false) => body.map_err(Into::into).boxed_unsync(),
+    }))
 }
 
 impl Wire {
@@ -329,6 +345,25 @@ impl Wire {
         if !span.is_zero() {
             self.clock.sleep(span).await;
         }
+    }
+
+    async fn awake(&self) {
+        if let Some(machine) = &self.machine {
+            machine.awake().await;
+        }
+    }
+
+    /// The body of a watch, of which nothing is heard in sleep.
+    fn heard(&self, body: UnsyncBoxBody<Bytes, BoxError>) -> UnsyncBoxBody<Bytes, BoxError> {
+        let Some(machine) = self.machine.clone() else { return body };
+        let frames = BodyStream::new(body).then(move |frame| {
+            let machine = machine.clone();
+            async move {
+                machine.awake().await;
+                frame
+            }
+        });
+        StreamBody::new(frames).boxed_unsync()
     }
 }
 

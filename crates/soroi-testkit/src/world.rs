@@ -47,12 +47,28 @@ pub struct World {
     /// By group without Jobs: uids of members that ended well since it last held no node. Their pods
     /// may be gone.
     pub(crate) done: BTreeMap<GangRef, BTreeSet<String>>,
+    /// When a leader of the product was put to sleep.
+    pub(crate) naps: Vec<Nap>,
+    /// The epoch of the term that began last, where there are several replicas.
+    pub(crate) epoch: i64,
+    /// Uids of pods that were bound late: by a leader that had slept since it decided that.
+    pub(crate) late: BTreeMap<String, Timestamp>,
+    /// What was held of quotas.
+    pub(crate) paid: crate::rule::paid::Paid,
     /// What must never be true.
     pub(crate) forbidden: Vec<Condition>,
     /// What was broken, in order of appearance.
     pub(crate) violations: Vec<String>,
     /// Changes of single objects that were told.
     changes: u64,
+}
+
+/// A sleep of the leader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nap {
+    pub(crate) until: Timestamp,
+    /// Its clock stood meanwhile, so that it learns of its end from others alone.
+    pub(crate) suspended: bool,
 }
 
 impl World {
@@ -101,6 +117,11 @@ impl World {
     /// Whether the story has stopped the product.
     pub(crate) fn is_away(&self) -> bool {
         self.away
+    }
+
+    /// Whoever sleeps is woken.
+    pub(crate) fn wake(&mut self, now: Timestamp) {
+        self.naps.iter_mut().for_each(|nap| nap.until = nap.until.min(now));
     }
 
     /// How many changes of single objects there were; the rules were asked after each.
@@ -170,6 +191,9 @@ impl World {
             kind::POD => self.pod_history(&object),
             kind::NODE => self.node_history(before.as_ref(), &object, now),
             kind::WORKLOAD => self.workload_history(before.as_ref(), &object),
+            kind::LEASE => {
+                self.epoch = self.epoch.max(object["spec"]["leaseTransitions"].as_i64().unwrap_or(0));
+            }
             _ => {}
         }
     }
@@ -253,6 +277,9 @@ fn told(key: &Key, before: Option<&Value>, now: &Value) -> Vec<String> {
         kind::NODE => watched("unschedulable", &was["spec"]["unschedulable"], &now["spec"]["unschedulable"]),
         kind::GANG_PLAN => watched("phase", &was["status"]["phase"], &now["status"]["phase"]),
         kind::POD_GROUP => watched("phase", &was["status"]["phase"], &now["status"]["phase"]),
+        kind::LEASE => {
+            watched("is held by", &was["spec"]["holderIdentity"], &now["spec"]["holderIdentity"]);
+        }
         _ => {}
     }
     if before.is_none_or(|before| before["metadata"]["deletionTimestamp"].is_null()) {

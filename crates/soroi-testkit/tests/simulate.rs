@@ -5,6 +5,7 @@
 //! cargo xtask simulate --seeds 10000 --from 1                            as many as wanted, optimised
 //! cargo test -p soroi-testkit --test simulate -- --seeds 1 --from 17 --page    shows seed 17's page,
 //!                                                and all that happened instead of a smaller story
+//! … -- --seeds 200 --first                        ends with the first failure, as it is
 //! ```
 #![allow(
     clippy::disallowed_methods,
@@ -33,6 +34,8 @@ struct Wanted {
     seeds: u64,
     from: u64,
     page: bool,
+    /// The first failure is enough, and is not made smaller.
+    first: bool,
 }
 
 /// What all runs together did.
@@ -59,7 +62,10 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let totals = play_all(&wanted, started);
     if let Some((drawn, failure)) = totals.failures.iter().min_by_key(|(drawn, _)| drawn.seed) {
-        tell(drawn, failure.clone(), wanted.page);
+        match wanted.first {
+            true => println!("seed {} failed: {}", drawn.seed, failure.what),
+            false => tell(drawn, failure.clone(), wanted.page),
+        }
     }
     let mut failed: Vec<u64> = totals.failures.iter().map(|(drawn, _)| drawn.seed).collect();
     failed.sort_unstable();
@@ -76,7 +82,7 @@ fn main() -> ExitCode {
 
 /// Reads the arguments; `None`: there is nothing to play.
 fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Option<Wanted>, String> {
-    let mut wanted = Wanted { seeds: SEEDS, from: 1, page: false };
+    let mut wanted = Wanted { seeds: SEEDS, from: 1, page: false, first: false };
     while let Some(argument) = arguments.next() {
         let mut number = || {
             let text = arguments.next().unwrap_or_default();
@@ -86,6 +92,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Option<Wanted>,
             "--seeds" => wanted.seeds = number()?,
             "--from" => wanted.from = number()?,
             "--page" => wanted.page = true,
+            "--first" => wanted.first = true,
             "--list" => {
                 println!("simulate: test");
                 return Ok(None);
@@ -110,7 +117,8 @@ fn play_all(wanted: &Wanted, started: Instant) -> Totals {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= until {
+                    let enough = wanted.first && !totals.lock().unwrap().failures.is_empty();
+                    if seed >= until || enough {
                         break;
                     }
                     let drawn = draw(seed);

@@ -53,7 +53,7 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
             let text = words.next("a span of time")?;
             Action::Wait(span(&text).ok_or_else(|| words.error(format!("`{text}` is no span of time")))?)
         }
-        "product" => Action::Product { runs: on_or_off(&mut words)? },
+        "product" => product(&mut words)?,
         "get" => get(&mut words)?,
         _ => return Err(words.error(format!("unknown verb `{verb}`"))),
     };
@@ -61,11 +61,17 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
     Ok(action)
 }
 
-fn on_or_off(words: &mut Words) -> Result<bool, ParseError> {
-    match words.next("`start` or `stop`")?.as_str() {
-        "start" => Ok(true),
-        "stop" => Ok(false),
-        other => Err(words.error(format!("`start` or `stop`, not `{other}`"))),
+/// `product start`, `product stop`, or `product sleep SPAN [suspended]`.
+fn product(words: &mut Words) -> Result<Action, ParseError> {
+    match words.next("`start`, `stop` or `sleep`")?.as_str() {
+        "start" => Ok(Action::Product { runs: true }),
+        "stop" => Ok(Action::Product { runs: false }),
+        "sleep" => {
+            let text = words.next("a span of time")?;
+            let span = span(&text).ok_or_else(|| words.error(format!("`{text}` is no span of time")))?;
+            Ok(Action::Sleep { span, suspended: words.flag("suspended") })
+        }
+        other => Err(words.error(format!("`start`, `stop` or `sleep`, not `{other}`"))),
     }
 }
 

@@ -14,6 +14,9 @@ use super::{Action, Injection, Only, ParseError, Placement, Scenario, Settings, 
 /// YAML blocks with a name, for `$ apply NAME`.
 pub(crate) type Files = BTreeMap<String, Vec<Value>>;
 
+/// More would say nothing new.
+const REPLICAS_MAX: usize = 3;
+
 /// What starts a step within a console block.
 const PROMPT: &str = "$ ";
 
@@ -153,6 +156,8 @@ struct RawSettings {
     patience: Option<String>,
     skip: Option<BTreeMap<String, String>>,
     slow: Option<String>,
+    replicas: Option<usize>,
+    astray: Option<String>,
 }
 
 fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
@@ -173,6 +178,11 @@ fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
     settings.patience = time(raw.patience, settings.patience)?;
     settings.skip = raw.skip.unwrap_or_default();
     settings.slow = raw.slow;
+    settings.astray = time(raw.astray, settings.astray)?;
+    settings.replicas = raw.replicas.unwrap_or(settings.replicas);
+    if !(1..=REPLICAS_MAX).contains(&settings.replicas) {
+        return Err(fault(format!("replicas: from 1 to {REPLICAS_MAX}")));
+    }
     let kinds = ["seeds", "crashes", "real"];
     if let Some(kind) = settings.skip.keys().find(|kind| !kinds.contains(&kind.as_str())) {
         return Err(fault(format!("skip: `{kind}` is no kind of run ({})", kinds.join(", "))));

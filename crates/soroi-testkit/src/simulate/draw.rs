@@ -24,6 +24,8 @@ pub fn draw(seed: u64) -> Drawn {
         2 | 3 => Placement::AfterAdmission,
         _ => Placement::Unified,
     };
+    let replicas = if dice.chance(1, 3) { 2 } else { 1 };
+    let astray = dice.one(&["0s", "3m", "10m"]);
     let site = Site::drawn(&mut dice);
     let mut steps = site.steps();
     let mut made = 0;
@@ -34,7 +36,7 @@ pub fn draw(seed: u64) -> Drawn {
         }
     }
     steps.extend(site.calm());
-    Drawn { seed, placement, steps }
+    Drawn { seed, placement, replicas, astray, steps }
 }
 
 /// A source of choices.
@@ -90,6 +92,14 @@ impl Site {
 
     fn steps(&self) -> Vec<String> {
         let mut steps: Vec<String> = (1..=self.nodes).map(|at| self.node(at)).collect();
+        steps.extend(self.rules());
+        steps.extend(["priority high value=100".into(), "priority low value=-5".into()]);
+        steps
+    }
+
+    /// The lines that make what decides who may run, or make it again.
+    fn rules(&self) -> Vec<String> {
+        let mut steps = Vec::new();
         let mut flavor = "";
         if self.topology {
             steps.extend(["topology default rack host".into(), "flavor main topology=default".into()]);
@@ -99,8 +109,22 @@ impl Site {
         for (name, quota) in &self.queues {
             steps.push(format!("queue {name} gpu={quota}{flavor}{cohort}"));
         }
-        steps.extend(["priority high value=100".into(), "priority low value=-5".into()]);
         steps
+    }
+
+    /// Something that decides who may run is deleted, sometimes by force, and mostly made again.
+    fn rule_is_lost(&self, dice: &mut Dice, steps: &mut Vec<String>) {
+        let flavor = if self.topology { "flavor main" } else { "flavor default" };
+        let all = [flavor, "topology default", "queue main", "localqueue main", "queue side"];
+        let what = dice.one(&all);
+        steps.push(format!("delete {what}"));
+        if what != "localqueue main" && dice.chance(1, 2) {
+            steps.push(format!("patch {what} {{metadata: {{finalizers: null}}}}"));
+        }
+        steps.push(format!("wait {}", dice.span()));
+        if dice.chance(3, 4) {
+            steps.extend(self.rules());
+        }
     }
 
     /// The line that makes a node, or sets it right again.
@@ -119,6 +143,7 @@ impl Site {
                 format!("taint w{at} broken-"),
             ]);
         }
+        steps.extend(self.rules());
         for (name, quota) in &self.queues {
             steps.push(format!("patch queue {name} {{spec: {{stopPolicy: None}}}}"));
             steps.push(self.quota(name, *quota));
@@ -140,8 +165,9 @@ impl Site {
         let group = format!("p{}", dice.below(NAMES));
         let either = if dice.chance(2, 3) { &gang } else { &group };
         let node = format!("w{}", dice.between(1, self.nodes));
-        steps.push(match dice.below(44) {
+        steps.push(match dice.below(48) {
             0..=11 => return self.job(dice, &gang, steps),
+            47 => return self.rule_is_lost(dice, steps),
             12..=14 => return self.group(dice, &group, steps),
             15 | 16 => format!("delete job {gang}"),
             17 => format!("delete group {group}"),
@@ -187,7 +213,11 @@ impl Site {
                 "patch node {node} status {{status: {{allocatable: {{example.com/gpu: '{}'}}}}}}",
                 dice.below(self.gpus + 1)
             ),
-            _ => dice.one(&["product stop", "product start", "product start"]).to_owned(),
+            41..=43 => dice.one(&["product stop", "product start", "product start"]).to_owned(),
+            _ => {
+                let how = dice.one(&["", "", " suspended"]);
+                format!("product sleep {}{how}", dice.one(&["3s", "10s", "30s", "70s"]))
+            }
         });
     }
 

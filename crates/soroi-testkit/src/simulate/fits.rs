@@ -1,7 +1,7 @@
 //! Does something wait although it fits? Counted anew from the API's objects.
 //!
-//! For the small world of [`super::draw`]: one flavor, GPUs and pod slots, whole cohorts without
-//! limits, every queue BestEffortFIFO. On purpose no code of the engine.
+//! For the small world of [`super::draw`]: one flavor, which may be missing, GPUs and pod slots, whole
+//! cohorts without limits, every queue BestEffortFIFO. On purpose no code of the engine.
 
 use std::collections::BTreeMap;
 
@@ -103,6 +103,9 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     let stopped = workload["spec"]["active"] == false || !workload["metadata"]["deletionTimestamp"].is_null();
     let queue = workload["spec"]["queueName"].as_str()?;
     let found = world.get(kind::CLUSTER_QUEUE, "", queue)?;
+    if !is_in_force(world, view, found) {
+        return None;
+    }
     if stopped || !matches!(found["spec"]["stopPolicy"].as_str(), None | Some("None")) {
         return None;
     }
@@ -116,6 +119,22 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     let each = pod_sets(workload).map(|set| pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0));
     let gpus = each.max()?;
     (count > 0).then(|| (queue.to_owned(), count, gpus))
+}
+
+/// Whether all that leads to the queue's quota is there: its LocalQueue, its flavor, that one's topology.
+fn is_in_force(world: &World, view: &GangView<'_>, queue: &Value) -> bool {
+    let stays = |object: Option<&Value>| {
+        object.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_null())
+    };
+    let named = |name: &Value| name.as_str().unwrap_or_default().to_owned();
+    let door = world.get(kind::LOCAL_QUEUE, &view.gang.namespace, &named(&queue["metadata"]["name"]));
+    let flavor = named(&queue["spec"]["resourceGroups"][0]["flavors"][0]["name"]);
+    let flavor = world.get(kind::FLAVOR, "", &flavor);
+    let topology = flavor.map(|flavor| &flavor["spec"]["topologyName"]).filter(|name| name.is_string());
+    stays(Some(queue))
+        && stays(door)
+        && stays(flavor)
+        && topology.is_none_or(|name| stays(world.get(kind::TOPOLOGY, "", &named(name))))
 }
 
 /// How many members the gang is to have.

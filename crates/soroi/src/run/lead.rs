@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use kube::client::ClientBuilder;
 use soroi_clock::Clock;
 use soroi_control::lease::fence::Fence;
-use soroi_control::lease::{LeaseSettings, Standing, elect};
+use soroi_control::lease::{LeaseSettings, Standing, elect, elected, over};
 use soroi_control::{Reins, run_with};
 use tokio::sync::watch;
 
@@ -92,7 +92,9 @@ impl Leader {
             let epoch = tokio::select! {
                 biased;
                 () = stop.asked() => return Ok(()),
-                epoch = elected(self.standing.clone(), &self.clock) => epoch?,
+                epoch = elected(self.standing.clone(), &self.clock) => {
+                    epoch.context("the election has ended unexpectedly")?
+                }
             };
             self.metrics.leads(epoch);
             let mut term = std::pin::pin!(self.term(epoch, halt.clone()));
@@ -151,42 +153,6 @@ impl Election {
         let joined = tokio::task::spawn_blocking(move || self.thread.join());
         if Clock::real().timeout(RESIGN_MAX, joined).await.is_err() {
             tracing::warn!("the lease could not be given back; it will run out");
-        }
-    }
-}
-
-/// Waits until this replica is elected; the epoch of its term. Says for whom it waits.
-async fn elected(mut standing: watch::Receiver<Standing>, clock: &Clock) -> anyhow::Result<i64> {
-    let mut told = None;
-    loop {
-        match &*standing.borrow_and_update() {
-            Standing::Leading(term) if clock.now() < term.until => return Ok(term.epoch),
-            Standing::Following(Some(leader)) if told.as_ref() != Some(leader) => {
-                tracing::info!(%leader, "standing by: this replica takes over when the lease of that one runs out");
-                told = Some(leader.clone());
-            }
-            Standing::Leading(_) | Standing::Following(_) => {}
-        }
-        if standing.changed().await.is_err() {
-            bail!("the election has ended unexpectedly");
-        }
-    }
-}
-
-/// Waits until a term is over.
-async fn over(mut standing: watch::Receiver<Standing>, epoch: i64, clock: &Clock) {
-    loop {
-        let until = match &*standing.borrow_and_update() {
-            Standing::Leading(term) if term.epoch == epoch => term.until,
-            _ => return,
-        };
-        if clock.now() >= until {
-            return;
-        }
-        tokio::select! {
-            biased;
-            changed = standing.changed() => if changed.is_err() { return },
-            () = clock.sleep_until(until) => {}
         }
     }
 }

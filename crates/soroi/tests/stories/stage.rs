@@ -3,10 +3,11 @@
 //! Knows processes and settings; never what a story is about.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
-use soroi_clock::Clock;
+use soroi_clock::{Clock, Sleep};
 use soroi_testkit::scenario::{Injection, Placement};
 use soroi_testkit::stage::{Pace, Stage};
 
@@ -32,6 +33,8 @@ pub struct RealStage<'a> {
     client: kube::Client,
     settings: String,
     product: Option<Product>,
+    /// When the product goes on that was told to stop.
+    wakes_at: Option<Instant>,
     injections: usize,
 }
 
@@ -39,13 +42,21 @@ impl<'a> RealStage<'a> {
     /// Starts the product on `plane`.
     pub fn new(plane: &'a Plane, client: kube::Client, placement: Placement) -> Self {
         let settings = format!("placement: {placement}\n{SETTINGS}");
-        let mut stage = Self { plane, client, settings, product: None, injections: 0 };
+        let mut stage = Self { plane, client, settings, product: None, wakes_at: None, injections: 0 };
         stage.start_product();
         stage
     }
 
+    /// Has the product go on.
+    fn wake(&mut self) {
+        if let (Some(_), Some(product)) = (self.wakes_at.take(), &self.product) {
+            product.signal("-CONT");
+        }
+    }
+
     /// Ends the product as `kill` does, so that the next one need not wait for its lease.
     pub fn end(&mut self) {
+        self.wake();
         if let Some(product) = self.product.take() {
             product.terminate();
         }
@@ -85,8 +96,17 @@ impl Stage for RealStage<'_> {
     }
 
     fn stop_product(&mut self) {
+        self.wakes_at = None;
         if let Some(product) = self.product.take() {
             product.kill();
+        }
+    }
+
+    /// A process alone cannot have its clock stopped; time goes on for it.
+    fn sleep_product(&mut self, span: Duration, _: Sleep) {
+        if let Some(product) = &self.product {
+            product.signal("-STOP");
+            self.wakes_at = Some(Instant::now() + span);
         }
     }
 
@@ -110,7 +130,9 @@ impl Stage for RealStage<'_> {
         });
     }
 
-    fn heal(&mut self) {}
+    fn heal(&mut self) {
+        self.wake();
+    }
 
     fn faults(&self) -> u32 {
         0
@@ -127,6 +149,10 @@ impl Stage for RealStage<'_> {
     }
 
     fn product_died(&mut self) -> Option<String> {
+        // Asked all the time, so it is noticed here when the sleep is over.
+        if self.wakes_at.is_some_and(|at| at <= Instant::now()) {
+            self.wake();
+        }
         self.product.as_mut()?.ended().map(|status| status.to_string())
     }
 }

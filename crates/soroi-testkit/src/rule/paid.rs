@@ -1,0 +1,148 @@
+//! Invariant 4 as far as the API shows it: who gets quota finds it free.
+//!
+//! When a Workload is seen to get quota, all that is held of its queue (or of the whole cohort) must be
+//! within what that has. A gang holds what its Workloads show; one that has given it back still holds
+//! what its pods on nodes need. Not asked any more once somebody took quota away, since what was
+//! admitted before may be shown after that; and not shortly after a leader woke, whose late write may show
+//! a decision that is taken back (ARCHITECTURE.md, "The protocol, checked").
+//!
+//! Counts GPUs, as drawn stories do. On purpose no code of the product.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::kind;
+use crate::world::{GangView, Key, World, amount, amounts, has_ended, is_true, pod_requests};
+
+const GPU: &str = "example.com/gpu";
+/// How long a late write may be seen for a decision.
+const AWAKE: SignedDuration = SignedDuration::from_secs(60);
+
+/// What of quota the rule remembers between changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Paid {
+    /// Uids of Workloads that held quota when they were last seen.
+    holding: BTreeSet<String>,
+    /// The most that each queue was seen to have.
+    had: BTreeMap<String, i64>,
+    /// Somebody took quota away.
+    cut: bool,
+}
+
+/// Looks at what changed.
+pub(super) fn check(world: &mut World, changed: &[Key], now: Timestamp) -> Vec<String> {
+    let mut paid = std::mem::take(&mut world.paid);
+    for key in changed.iter().filter(|key| key.0 == kind::CLUSTER_QUEUE) {
+        let has = world.get(key.0, &key.1, &key.2).map_or(0, nominal);
+        let had = paid.had.insert(key.2.clone(), has);
+        paid.cut |= had.is_some_and(|had| had > has);
+    }
+    let mut over = Vec::new();
+    for key in changed.iter().filter(|key| key.0 == kind::WORKLOAD) {
+        let Some(workload) = world.get(key.0, &key.1, &key.2) else { continue };
+        let uid = workload["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        if !holds(workload) {
+            paid.holding.remove(&uid);
+        } else if paid.holding.insert(uid) && !paid.cut {
+            over.extend(overdrawn(world, workload));
+        }
+    }
+    world.paid = paid;
+    let woke = |until: Timestamp| (SignedDuration::ZERO..=AWAKE).contains(&now.duration_since(until));
+    if world.naps.iter().any(|nap| woke(nap.until)) { Vec::new() } else { over }
+}
+
+fn holds(workload: &Value) -> bool {
+    is_true(workload, "QuotaReserved") && !is_true(workload, "Finished")
+}
+
+fn nominal(queue: &Value) -> i64 {
+    let resources = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"].as_array();
+    let gpu = resources.into_iter().flatten().find(|one| one["name"] == GPU);
+    gpu.map_or(0, |gpu| amount(GPU, &gpu["nominalQuota"]))
+}
+
+/// Whether more is held of the queue that this Workload got quota of, than there is.
+fn overdrawn(world: &World, workload: &Value) -> Option<String> {
+    let name = workload["status"]["admission"]["clusterQueue"].as_str()?;
+    let own = world.get(kind::CLUSTER_QUEUE, "", name)?;
+    let cohort = own["spec"]["cohortName"].as_str();
+    let in_it = |queue: &&Value| match cohort {
+        Some(_) => queue["spec"]["cohortName"].as_str() == cohort,
+        None => queue["metadata"]["name"] == name,
+    };
+    let queues: Vec<&Value> = world.all(kind::CLUSTER_QUEUE).filter(in_it).collect();
+    let has: i64 = queues.iter().map(|queue| nominal(queue)).sum();
+    let names: BTreeSet<&str> =
+        queues.iter().filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
+    let held: Vec<(String, i64)> = world
+        .gangs()
+        .iter()
+        .map(|view| (view.gang.name.clone(), held(world, view, &names)))
+        .filter(|(_, held)| *held > 0)
+        .collect();
+    let sum: i64 = held.iter().map(|(_, held)| held).sum();
+    (sum > has).then(|| {
+        let each: Vec<String> = held.iter().map(|(gang, held)| format!("{gang} {held}")).collect();
+        let got = &workload["metadata"]["name"];
+        format!("{got} got quota of {name}, of which {sum} is held and there is {has}: {}", each.join(", "))
+    })
+}
+
+/// What a gang holds of these queues.
+fn held(world: &World, view: &GangView<'_>, queues: &BTreeSet<&str>) -> i64 {
+    // What is left of one that was deleted, or has ended, holds no more than its pods do.
+    let owned = |workload: &Value| {
+        let owner = &workload["metadata"]["ownerReferences"][0]["uid"];
+        let of_it = |object: &&&Value| object["metadata"]["uid"] == *owner;
+        let goes_on = |object: &Value| !is_true(object, "Complete") && !is_true(object, "Failed");
+        view.jobs.iter().chain(&view.group).find(of_it).is_some_and(|object| goes_on(object))
+    };
+    // Who has done his part has given his share back, before the Workload says so.
+    let most = match view.group {
+        Some(_) => view.pods.iter().filter(|pod| !has_ended(pod)).count(),
+        None => view.minimum(),
+    };
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let holding: Vec<&Value> =
+        view.workloads.iter().copied().filter(|one| holds(one) && owned(one)).collect();
+    if !holding.is_empty() {
+        return holding.iter().map(|one| shown(one, queues, most)).sum();
+    }
+    let of_queue = |pod: &&&Value| {
+        let labels = &pod["metadata"]["labels"];
+        labels["kueue.x-k8s.io/cluster-queue"].as_str().is_some_and(|name| queues.contains(name))
+            || view
+                .workloads
+                .iter()
+                .any(|one| one["spec"]["queueName"].as_str().is_some_and(|name| queues.contains(name)))
+    };
+    let on_node = |pod: &&&Value| {
+        let node = pod["spec"]["nodeName"].as_str().and_then(|name| world.get(kind::NODE, "", name));
+        node.is_some_and(|node| is_true(node, "Ready")) && !has_ended(pod)
+    };
+    let pods = view.pods.iter().filter(on_node).filter(of_queue);
+    pods.map(|pod| pod_requests(pod).get(GPU).copied().unwrap_or(0)).sum()
+}
+
+/// What a Workload shows that it holds: without pods that will not run again, and of each pod set no more
+/// than `most`.
+fn shown(workload: &Value, queues: &BTreeSet<&str>, most: i64) -> i64 {
+    let admission = &workload["status"]["admission"];
+    if !admission["clusterQueue"].as_str().is_some_and(|name| queues.contains(name)) {
+        return 0;
+    }
+    let back = |name: &Value| -> i64 {
+        let entries = workload["status"]["reclaimablePods"].as_array().into_iter().flatten();
+        entries.filter(|entry| entry["name"] == *name).filter_map(|entry| entry["count"].as_i64()).sum()
+    };
+    let sets = admission["podSetAssignments"].as_array().into_iter().flatten();
+    sets.map(|set| {
+        let count = set["count"].as_i64().filter(|count| *count > 0).unwrap_or(1);
+        let usage = amounts(&set["resourceUsage"]).get(GPU).copied().unwrap_or(0);
+        usage / count * (count - back(&set["name"])).min(most).max(0)
+    })
+    .sum()
+}
