@@ -3,7 +3,7 @@
 //! The kinds that Soroi serves as Rust types: Kueue's ([`kueue`]), Volcano's ([`volcano`]) and its
 //! own commit record ([`plan`]). Their CRDs are generated from these types ([`crds`]). Beside them
 //! stand the words that make objects work together: labels, annotations, gates and finalizers
-//! ([`labels`]), conditions ([`conditions`]) and names ([`names`]).
+//! ([`labels`]), conditions ([`conditions`]) and names ([`names`]), and how labels are spelt ([`syntax`]).
 //!
 //! This crate knows shapes and words. It must never know what is decided, when, or by whom, and it
 //! talks to nobody.
@@ -17,6 +17,7 @@ pub mod kueue;
 pub mod labels;
 pub mod names;
 pub mod plan;
+pub mod syntax;
 pub mod volcano;
 
 mod compress;

@@ -5,6 +5,10 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+mod pod_template;
+
+pub(crate) use pod_template::pod_template;
+
 /// RFC 1123 label: names of pod sets and the like.
 pub(crate) const LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 /// RFC 1123 subdomain: names of objects.
@@ -236,13 +240,4 @@ pub(crate) fn tolerations(_: &mut SchemaGenerator) -> Schema {
                 "tolerationSeconds needs effect NoExecute"),
         ],
     })
-}
-
-/// A whole pod template, not described field by field.
-///
-/// Described in full it would make one CRD of half a megabyte, it would drop fields that a newer
-/// Kubernetes knows and we do not, and it would have to follow every release of Kubernetes. The
-/// template was validated as part of the object it was taken from.
-pub(crate) fn pod_template(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

@@ -54,11 +54,12 @@ pub(crate) struct Binding {
 }
 
 impl Call {
-    /// The Job whose Workload is made, or made anew as the Job is now.
+    /// The Job or PodGroup whose Workload is made, or made anew as that is now.
     pub(crate) fn makes_workload_of(&self) -> Option<&Target> {
         let Self::Draft(draft) = self else { return None };
         match &**draft {
             Draft::CreateWorkload { job } | Draft::MatchWorkload { job } => Some(job),
+            Draft::GroupWorkload { group, .. } => Some(group),
             _ => None,
         }
     }

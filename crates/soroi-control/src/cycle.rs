@@ -36,15 +36,15 @@ use crate::world::gang::Composed;
 use crate::world::root::Root;
 use crate::{Error, project};
 
+mod agenda;
 mod answers;
-mod deadlines;
 mod missing;
 mod orphans;
 mod rests;
 mod unmade;
 mod wishes;
 
-use deadlines::Deadlines;
+use agenda::Agenda;
 use missing::Missing;
 use orphans::Orphans;
 use rests::Rests;
@@ -93,7 +93,8 @@ pub(crate) struct Cycle {
     gangs: BTreeMap<GangId, Root>,
     orphans: Orphans,
     missing: Missing,
-    deadlines: Deadlines,
+    /// When gangs that may run for so long have to end.
+    deadlines: Agenda<Millis>,
     rests: Rests,
     unmade: Unmade,
     /// Roots for which the next writes have to be found.
@@ -135,7 +136,7 @@ impl Cycle {
             gangs: BTreeMap::new(),
             orphans: Orphans::default(),
             missing: Missing::default(),
-            deadlines: Deadlines::default(),
+            deadlines: Agenda::default(),
             rests: Rests::default(),
             unmade: Unmade::default(),
             todo: BTreeSet::new(),
@@ -230,7 +231,7 @@ impl Cycle {
         let due = [
             decides.then(|| self.engine.next_wakeup()).flatten(),
             decides.then(|| self.missing.next_due()).flatten().map(|due| due.as_millisecond()),
-            self.watches.are_listed().then(|| self.deadlines.next_due()).flatten(),
+            self.watches.are_listed().then(|| self.deadlines.next()).flatten(),
             self.lanes.next_due(),
             self.voice.next_due(!self.lanes.is_idle()),
             self.watches.are_listed().then(|| self.rests.next_due(!self.lanes.is_idle())).flatten(),
@@ -281,6 +282,9 @@ impl Cycle {
     fn compose(&mut self) {
         let now = self.clock.now_millis();
         let dirty = self.world.take_dirty();
+        for complaint in self.world.take_complaints() {
+            self.voice.say(spoken::invalid(&complaint), self.clock.now());
+        }
         for event in self.world.take_events() {
             if let Event::ClusterQueueGone(name) = &event {
                 self.reins.observer.cluster_queue_gone(name);
@@ -303,7 +307,9 @@ impl Cycle {
             self.look_at(root);
         }
         if self.world.take_redefined() {
-            self.todo.extend(self.unmade.all_may_differ());
+            for root in self.unmade.all_may_differ() {
+                self.compose_root(root, now);
+            }
         }
         for target in self.world.take_stale() {
             self.lanes.set(&format!("read/{target}").into(), vec![Write { target, call: Call::Read }]);
@@ -311,7 +317,13 @@ impl Cycle {
     }
 
     fn compose_root(&mut self, root: Root, now: Millis) {
-        let composed = self.world.gang_of(&root);
+        let mut composed = self.world.gang_of(&root);
+        if let Some(composed) = &mut composed
+            && composed.gang.readiness == Readiness::NotYet(NotYet::WorkloadBehind)
+            && let Some(why) = self.unmade.why(&root)
+        {
+            composed.gang.readiness = Readiness::NotYet(NotYet::Invalid(why.clone()));
+        }
         let before = self.units.get(&root).map(|unit| unit.composed.gang.id.clone());
         if let Some(gone) = before
             && composed.as_ref().is_none_or(|composed| composed.gang.id != gone)
@@ -564,14 +576,12 @@ impl Cycle {
         }
         let (world, lanes, unmade) = (&self.world, &self.lanes, &mut self.unmade);
         writes.retain(|write| {
-            let job = write.call.makes_workload_of();
-            let job = job.and_then(|job| world.jobs.get(&(job.namespace.clone(), job.name.clone())));
-            let Some(job) = job else { return true };
-            if unmade.is_in_vain(root, &job.meta.version) {
+            let Some(made_of) = unmade::made_of(world, &write.call) else { return true };
+            if unmade.is_in_vain(root, &made_of) {
                 return false;
             }
             if !lanes.is_busy(&write.target) {
-                unmade.ask(root, &job.meta.version);
+                unmade.ask(root, made_of);
             }
             true
         });

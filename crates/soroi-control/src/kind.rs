@@ -88,6 +88,33 @@ impl Kind {
         self.resource().1
     }
 
+    /// Its group and version as objects name them, and the name of the kind.
+    pub(crate) fn named(self) -> (&'static str, &'static str) {
+        let path = self.group();
+        let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
+        let kind = match self {
+            Self::Namespace => "Namespace",
+            Self::LimitRange => "LimitRange",
+            Self::RuntimeClass => "RuntimeClass",
+            Self::PriorityClass => "PriorityClass",
+            Self::WorkloadPriorityClass => "WorkloadPriorityClass",
+            Self::Topology => "Topology",
+            Self::Flavor => "ResourceFlavor",
+            Self::AdmissionCheck => "AdmissionCheck",
+            Self::Cohort => "Cohort",
+            Self::ClusterQueue => "ClusterQueue",
+            Self::LocalQueue => "LocalQueue",
+            Self::VolcanoQueue => "Queue",
+            Self::Node => "Node",
+            Self::GangPlan => "GangPlan",
+            Self::PodGroup => "PodGroup",
+            Self::Job => "Job",
+            Self::Workload => "Workload",
+            Self::Pod => "Pod",
+        };
+        (group, kind)
+    }
+
     /// Whether a cluster without this kind is a cluster all the same.
     pub(crate) const fn may_be_missing(self) -> bool {
         !matches!(self, Self::Namespace | Self::Node | Self::Pod | Self::Job)

@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use soroi_api::conditions;
 use soroi_api::kueue::{
     AdmissionCheck, ClusterQueue, ClusterQueueStatus, Cohort, LocalQueue, LocalQueueStatus, ResourceFlavor,
@@ -28,6 +30,8 @@ use crate::intake::{
 use crate::kind::Kind;
 use crate::world::store::Meta;
 
+mod partly;
+
 /// What parsing needs to know beside the object.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -43,6 +47,8 @@ pub(crate) struct Context {
 pub(crate) struct Parsed {
     pub(crate) meta: Meta,
     pub(crate) what: What,
+    /// What of it cannot be used, where no status of it or of what waits for it says so.
+    pub(crate) wrong: Option<Invalid>,
 }
 
 /// The facts of an object.
@@ -54,11 +60,15 @@ pub(crate) enum What {
     RuntimeClass(Box<RuntimeClass>),
     PriorityClass(PriorityClass),
     WorkloadPriorityClass(i32),
-    Topology(event::Topology),
+    /// Or what of it could not be understood.
+    Topology(Result<event::Topology, Invalid>),
     Flavor(Box<FlavorState>),
-    /// Whether it is active.
-    AdmissionCheck(bool),
-    Cohort(Box<event::Cohort>),
+    AdmissionCheck {
+        active: bool,
+        unread: Option<Invalid>,
+    },
+    /// With what of it could not be understood: then it has no quota of its own.
+    Cohort(Box<event::Cohort>, Option<Invalid>),
     ClusterQueue(Box<QueueState>),
     LocalQueue(Box<LocalQueueState>),
     VolcanoQueue(Box<VolcanoState>),
@@ -68,14 +78,15 @@ pub(crate) enum What {
     Job(Box<JobFacts>),
     Workload(Box<WorkloadState>),
     Pod(Box<PodFacts>),
-    /// It could not be understood.
+    /// It could not be understood at all.
     Invalid(Invalid),
 }
 
 /// A ResourceFlavor: the engine's fact, and the object as pods get it. There are few.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FlavorState {
-    pub(crate) flavor: event::Flavor,
+    /// Or what of it could not be understood: then nothing can be placed by it.
+    pub(crate) flavor: Result<event::Flavor, Invalid>,
     pub(crate) object: ResourceFlavor,
 }
 
@@ -85,6 +96,8 @@ pub(crate) struct FlavorState {
 pub(crate) struct QueueState {
     pub(crate) queue: ClusterQueue,
     pub(crate) status: ClusterQueueStatus,
+    /// A part of it that cannot be read.
+    pub(crate) unread: Option<Invalid>,
 }
 
 /// A LocalQueue with the status that it shows.
@@ -92,6 +105,8 @@ pub(crate) struct QueueState {
 pub(crate) struct LocalQueueState {
     pub(crate) queue: event::LocalQueue,
     pub(crate) status: LocalQueueStatus,
+    /// A part of it that cannot be read. It is stopped then.
+    pub(crate) unread: Option<Invalid>,
 }
 
 /// A Volcano Queue, and what it lacks of what Volcano's controller fills in.
@@ -102,6 +117,8 @@ pub(crate) struct VolcanoState {
     pub(crate) has_state: bool,
     /// Its specification names a parent.
     pub(crate) has_parent: bool,
+    /// A part of it that cannot be understood.
+    pub(crate) unread: Option<Invalid>,
 }
 
 /// A PodGroup with the status that it shows.
@@ -154,12 +171,14 @@ pub(crate) fn watch(
 ) -> BoxStream<'static, Change<Parsed>> {
     let query = Query::path(kind.all());
     let context = Arc::clone(context);
+    let again = Arc::clone(&context);
     macro_rules! follow {
-        ($type:ty, $what:expr) => {
-            soroi_watch::watch_map(client, clock, query, seed, move |object: $type| {
-                parse(&object, &context, $what)
+        ($type:ty, $what:expr) => {{
+            let whole = move |object: $type| parse(&object, &context, $what);
+            soroi_watch::watch_mended(client, clock, query, seed, whole, move |object| {
+                in_part::<$type>(object, &again, $what)
             })
-        };
+        }};
     }
     each_kind!(kind, follow)
 }
@@ -174,7 +193,10 @@ pub(crate) fn read(kind: Kind, json: &str, context: &Context) -> Result<Parsed, 
         context: &Context,
         what: fn(&T, &Context) -> Result<What, Invalid>,
     ) -> Result<Parsed, serde_json::Error> {
-        serde_json::from_str(json).map(|object: T| parse(&object, context, what))
+        match serde_json::from_str::<T>(json) {
+            Ok(object) => Ok(parse(&object, context, what)),
+            Err(error) => in_part::<T>(serde_json::from_str(json)?, context, what).ok_or(error),
+        }
     }
     macro_rules! decode {
         ($type:ty, $what:expr) => {
@@ -198,7 +220,80 @@ fn parse<T: kube::Resource>(
         meta.namespace = Arc::clone(&pod.namespace);
         meta.name = Arc::clone(&pod.name);
     }
-    Parsed { meta, what }
+    Parsed { meta, wrong: what.wrong().cloned(), what }
+}
+
+/// An object of which something cannot be read; `None` if nothing says which it is.
+fn in_part<T: DeserializeOwned + kube::Resource>(
+    object: Value,
+    context: &Context,
+    what: fn(&T, &Context) -> Result<What, Invalid>,
+) -> Option<Parsed> {
+    let named = ObjectMeta::deserialize(&object["metadata"]).ok().filter(|meta| meta.uid.is_some())?;
+    Some(match partly::read::<T>(object) {
+        Ok((object, None)) => parse(&object, context, what),
+        Ok((object, Some(unread))) => {
+            let Parsed { meta, what, .. } = parse(&object, context, what);
+            let what = what.without(unread);
+            Parsed { meta, wrong: what.wrong().cloned(), what }
+        }
+        Err(invalid) => {
+            Parsed { meta: meta(&named), wrong: Some(invalid.clone()), what: What::Invalid(invalid) }
+        }
+    })
+}
+
+impl What {
+    /// The same, read without this part. What can go on without it says so.
+    fn without(mut self, unread: Invalid) -> Self {
+        let place = match &mut self {
+            Self::Workload(state) => &mut state.facts.invalid,
+            Self::PodGroup(state) => &mut state.facts.invalid,
+            Self::ClusterQueue(state) => &mut state.unread,
+            Self::Job(facts) => &mut facts.invalid,
+            Self::Pod(facts) => &mut facts.invalid,
+            Self::Cohort(cohort, invalid) => {
+                cohort.groups.clear();
+                invalid
+            }
+            Self::LocalQueue(state) => {
+                // Perhaps that it should be stopped is what cannot be read.
+                if state.queue.stop == event::StopPolicy::None {
+                    state.queue.stop = event::StopPolicy::Hold;
+                }
+                &mut state.unread
+            }
+            Self::VolcanoQueue(state) => {
+                state.queue.invalid = Some(unread.reason());
+                &mut state.unread
+            }
+            Self::AdmissionCheck { active, unread } => {
+                *active = false;
+                unread
+            }
+            Self::Flavor(state) => {
+                state.flavor = Err(unread);
+                return self;
+            }
+            Self::Topology(_) => return Self::Topology(Err(unread)),
+            _ => return Self::Invalid(unread),
+        };
+        *place = Some(unread);
+        self
+    }
+
+    /// What of it cannot be used, where nothing else would say so: Workloads, groups and ClusterQueues show
+    /// it in their status, Jobs by their Workload, and pods themselves or by their group.
+    fn wrong(&self) -> Option<&Invalid> {
+        match self {
+            Self::Invalid(invalid) | Self::Topology(Err(invalid)) => Some(invalid),
+            Self::Flavor(state) => state.flavor.as_ref().err(),
+            Self::Cohort(_, invalid) | Self::AdmissionCheck { unread: invalid, .. } => invalid.as_ref(),
+            Self::LocalQueue(state) => state.unread.as_ref(),
+            Self::VolcanoQueue(state) => state.unread.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 fn meta(meta: &ObjectMeta) -> Meta {
@@ -238,42 +333,46 @@ fn workload_priority_class(object: &WorkloadPriorityClass, _: &Context) -> Resul
 }
 
 fn topology(object: &Topology, _: &Context) -> Result<What, Invalid> {
-    Ok(What::Topology(intake::topology(object)))
+    Ok(What::Topology(Ok(intake::topology(object))))
 }
 
 fn flavor(object: &ResourceFlavor, _: &Context) -> Result<What, Invalid> {
-    let flavor = intake::flavor(object)?;
-    Ok(What::Flavor(Box::new(FlavorState { flavor, object: object.clone() })))
+    Ok(What::Flavor(Box::new(FlavorState { flavor: intake::flavor(object), object: object.clone() })))
 }
 
 fn admission_check(object: &AdmissionCheck, _: &Context) -> Result<What, Invalid> {
     let shown = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    Ok(What::AdmissionCheck(conditions::is_true(shown, conditions::queue::ACTIVE)))
+    let active = conditions::is_true(shown, conditions::queue::ACTIVE);
+    Ok(What::AdmissionCheck { active, unread: None })
 }
 
 fn cohort(object: &Cohort, _: &Context) -> Result<What, Invalid> {
-    let cohort = intake::cohort(object).unwrap_or_else(|(cohort, invalid)| {
-        tracing::warn!(cohort = %cohort.name, %invalid, "counts as a cohort without quota");
-        cohort
-    });
-    Ok(What::Cohort(Box::new(cohort)))
+    let (cohort, invalid) = match intake::cohort(object) {
+        Ok(cohort) => (cohort, None),
+        Err((cohort, invalid)) => (cohort, Some(invalid)),
+    };
+    Ok(What::Cohort(Box::new(cohort), invalid))
 }
 
 fn cluster_queue(object: &ClusterQueue, _: &Context) -> Result<What, Invalid> {
     let status = object.status.clone().unwrap_or_default();
-    Ok(What::ClusterQueue(Box::new(QueueState { queue: object.clone(), status })))
+    Ok(What::ClusterQueue(Box::new(QueueState { queue: object.clone(), status, unread: None })))
 }
 
 fn local_queue(object: &LocalQueue, _: &Context) -> Result<What, Invalid> {
     let status = object.status.clone().unwrap_or_default();
-    Ok(What::LocalQueue(Box::new(LocalQueueState { queue: intake::local_queue(object), status })))
+    Ok(What::LocalQueue(Box::new(LocalQueueState {
+        queue: intake::local_queue(object),
+        status,
+        unread: None,
+    })))
 }
 
 fn volcano_queue(object: &Queue, _: &Context) -> Result<What, Invalid> {
-    let queue = intake::volcano_queue(object)?;
+    let (queue, unread) = intake::volcano_queue(object);
     let has_state = object.status.as_ref().is_some_and(|status| status.state.is_some());
     let has_parent = object.spec.parent().is_some();
-    Ok(What::VolcanoQueue(Box::new(VolcanoState { queue, has_state, has_parent })))
+    Ok(What::VolcanoQueue(Box::new(VolcanoState { queue, has_state, has_parent, unread })))
 }
 
 fn node(object: &Node, _: &Context) -> Result<What, Invalid> {

@@ -247,7 +247,7 @@ fn is_used(world: &World, target: &Target) -> bool {
             groups.flat_map(|group| &group.flavors).any(|flavor| *flavor.name == **name)
         }),
         Kind::Topology => {
-            world.flavors.iter().any(|known| known.facts.flavor.topology.as_ref() == Some(name))
+            world.flavors.iter().any(|known| known.facts.object.spec.topology_name.as_deref() == Some(name))
         }
         _ => false,
     }

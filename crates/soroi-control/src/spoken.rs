@@ -16,6 +16,7 @@ use crate::world::World;
 use crate::world::gang::Composed;
 use crate::world::root::Root;
 use crate::world::store::Meta;
+use crate::world::wrong::Complaint;
 
 /// A gang waits, and the reason is another one than before.
 pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &Told) -> Vec<Occurrence> {
@@ -41,6 +42,13 @@ pub(crate) fn misses_its_group(world: &World, root: &Root) -> Option<Occurrence>
     let pod = &waiting.min_by_key(|pod| &pod.pod.name)?.pod;
     let about = words::pod(&pod.namespace, &pod.name, &pod.uid);
     Some(words::failed_scheduling(about, &carry::show::group_not_found(name)))
+}
+
+/// Something of an object cannot be used.
+pub(crate) fn invalid(complaint: &Complaint) -> Occurrence {
+    let (api_version, kind) = complaint.kind.named();
+    let Meta { namespace, name, uid, .. } = &complaint.meta;
+    words::invalid(About::new(api_version, kind, namespace, name, uid), &complaint.invalid.to_string())
 }
 
 /// A step of a gang stands.
@@ -108,9 +116,13 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
         }
         (Call::Draft(draft), answer) => drafted(world, target, draft, answer),
         (Call::Json(_), Answer::Object(_)) if target.kind == Kind::Job => {
-            // The only patches of Jobs that are no drafts are suspensions.
+            // The only patches of Jobs that are no drafts are suspensions, and resumptions of what ends.
             let job = job_about(world, target)?;
-            let waits = world.jobs.get(&place(target)).is_some_and(|known| known.facts.active == 0);
+            let known = world.jobs.get(&place(target)).map(|known| &known.facts);
+            if known.is_some_and(|job| job.ending) {
+                return None;
+            }
+            let waits = known.is_some_and(|job| job.active == 0);
             Some(if waits {
                 words::suspended(job)
             } else {

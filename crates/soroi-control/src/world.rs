@@ -27,9 +27,11 @@ mod rolls;
 pub(crate) mod root;
 mod seen;
 pub(crate) mod store;
+pub(crate) mod wrong;
 
 use root::Root;
 use store::{Known, Meta, Place, Source, Store};
+use wrong::Complaint;
 
 /// Everything that is remembered.
 #[derive(Debug)]
@@ -70,6 +72,12 @@ pub(crate) struct World {
     /// What objects are understood by has changed.
     redefined: bool,
     touched_queues: BTreeSet<Target>,
+    /// By uid: what was found wrong with objects that are there.
+    wrong: BTreeMap<Name, intake::Invalid>,
+    /// What of that was not told yet.
+    complaints: Vec<Complaint>,
+    /// Topologies that could not be understood.
+    broken_topologies: BTreeMap<Name, intake::Invalid>,
     /// Pods of a release are known to get our scheduler.
     pub(crate) admission_works: bool,
     /// The policy of queues that name none.
@@ -105,6 +113,9 @@ impl World {
             stale: BTreeSet::new(),
             redefined: false,
             touched_queues: BTreeSet::new(),
+            wrong: BTreeMap::new(),
+            complaints: Vec::new(),
+            broken_topologies: BTreeMap::new(),
             admission_works: true,
             placement,
         }
@@ -126,6 +137,11 @@ impl World {
         }
     }
 
+    /// Something that matters to the gang of this root changed elsewhere.
+    pub(crate) fn touch(&mut self, root: Root) {
+        self.dirty.insert(root);
+    }
+
     /// Takes in what a watch says.
     pub(crate) fn take(&mut self, kind: Kind, change: Change<Parsed>) {
         match change {
@@ -140,9 +156,9 @@ impl World {
                     self.set(kind, parsed, Source::Watch);
                 }
             }
+            // Nothing says which object it is. What is known of it is more than nothing.
             Change::Unreadable { namespace, name, error } => {
                 tracing::warn!(kind = kind.plural(), %namespace, %name, %error, "unreadable object");
-                self.gone_at(kind, &(namespace.into(), name.into()));
             }
         }
     }

@@ -433,6 +433,9 @@ pub struct VolcanoQueue {
     pub priority: i32,
     /// It takes new gangs.
     pub open: bool,
+    /// What of it could not be understood: neither it nor a queue below it takes new gangs then, since
+    /// nobody knows its ceiling.
+    pub invalid: Option<Name>,
 }
 
 /// A gang as its objects describe it.

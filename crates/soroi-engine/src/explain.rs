@@ -42,6 +42,7 @@ impl Display for Reason {
             Self::VolcanoQueue { queue, problem } => match problem {
                 VolcanoProblem::Missing => write!(f, "Queue {queue} doesn't exist"),
                 VolcanoProblem::Closed => write!(f, "Queue {queue} is not open"),
+                VolcanoProblem::Invalid(text) => write!(f, "Queue {queue} cannot be used: {text}"),
                 VolcanoProblem::OverCapability { resource, short } => {
                     let short = quantity(resource, *short);
                     write!(f, "insufficient capability for {resource} in Queue {queue}, {short} more needed")

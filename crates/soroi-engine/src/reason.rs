@@ -120,6 +120,8 @@ pub enum VolcanoProblem {
     Missing,
     /// It is closed or closing.
     Closed,
+    /// It, or one above it, could not be understood; the text names the field.
+    Invalid(Name),
     /// Its capability is used up.
     OverCapability {
         /// The resource.

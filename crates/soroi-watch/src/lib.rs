@@ -12,13 +12,15 @@
 //! This crate knows how the API server tells of changes. It must never know what any object means.
 
 mod backoff;
+mod outage;
 mod query;
 mod watch;
 mod wire;
 
 pub use backoff::{Backoff, SplitMix64};
+pub use outage::{Failing, Outage};
 pub use query::Query;
-pub use watch::{watch, watch_map};
+pub use watch::{watch, watch_map, watch_mended};
 
 /// What happened to the objects that a [`Query`] selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +33,8 @@ pub enum Change<T> {
     Set(T),
     /// The object was deleted or stopped matching the selectors; its last state.
     Gone(T),
-    /// An object is there (or, rarely, has just gone) that could not be decoded. Whoever knew an
-    /// earlier state of it should forget that; the stream goes on with the others.
+    /// An object is there (or, rarely, has just gone) that could not be decoded, and of which
+    /// [`watch_mended`] made nothing either. The stream goes on with the others.
     Unreadable {
         /// Empty for cluster-scoped objects.
         namespace: String,

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use soroi_clock::Clock;
 
-use crate::wire::{self, Line};
-use crate::{Backoff, Change, Query, SplitMix64};
+use crate::wire::{self, Line, Reader};
+use crate::{Backoff, Change, Outage, Query, SplitMix64};
 
 /// Objects per page of a list: client-go's page size, a few megabytes of pods.
 const PAGE_LIMIT: &str = "500";
@@ -28,6 +28,9 @@ const CALM: Duration = Duration::from_secs(5);
 const RESUMES_MAX: u32 = 8;
 /// The longest line that is read: objects are bounded by etcd's request limit of 1.5 MiB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+/// A server that is away for less is not worth a line of each watch: whoever follows many kinds says
+/// first that it is away.
+const PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -57,19 +60,39 @@ where
     U: Send + 'static,
     F: FnMut(T) -> U + Send + 'static,
 {
+    watch_mended(client, clock, query, seed, parse, |_| None)
+}
+
+/// Like [`watch_map`], and gives an object that does not decode to `mend`, as it came: who makes
+/// something of it is told of it like of any other, and not by [`Change::Unreadable`].
+pub fn watch_mended<T, U, F, M>(
+    client: kube::Client,
+    clock: Clock,
+    query: Query,
+    seed: u64,
+    parse: F,
+    mend: M,
+) -> BoxStream<'static, Change<U>>
+where
+    T: DeserializeOwned + Send + 'static,
+    U: Send + 'static,
+    F: FnMut(T) -> U + Send + 'static,
+    M: FnMut(serde_json::Value) -> Option<U> + Send + 'static,
+{
     let mut random = SplitMix64::new(seed);
     let backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT, random.next_u64());
     let watcher = Watcher {
         client,
         clock,
         query,
-        parse,
+        reader: Reader { parse, mend, decoded: std::marker::PhantomData::<fn() -> T> },
         random,
         backoff,
+        away: Outage::new(PATIENCE),
+        refused: Outage::new(Duration::ZERO),
         place: Place::Unknown,
         moved: false,
         ready: VecDeque::new(),
-        decoded: std::marker::PhantomData::<fn() -> T>,
     };
     futures::stream::unfold(watcher, |mut watcher| async move {
         let change = watcher.next().await;
@@ -78,19 +101,22 @@ where
     .boxed()
 }
 
-struct Watcher<T, U, F> {
+struct Watcher<T, U, F, M> {
     client: kube::Client,
     clock: Clock,
     query: Query,
-    parse: F,
+    reader: Reader<T, F, M>,
     random: SplitMix64,
     backoff: Backoff,
+    /// Attempts that nobody answered.
+    away: Outage,
+    /// Attempts that were answered, and not with what was asked for.
+    refused: Outage,
     place: Place,
     /// Whether a watch has been of use since the last list.
     moved: bool,
     /// Changes that are known and not yet handed out; at most those of one list.
     ready: VecDeque<Change<U>>,
-    decoded: std::marker::PhantomData<fn() -> T>,
 }
 
 /// How far the loop has come.
@@ -131,6 +157,17 @@ enum Trouble {
     Garbled(String),
 }
 
+impl Trouble {
+    /// Nobody answered, as opposed to an answer that was not hoped for.
+    fn is_silence(&self) -> bool {
+        match self {
+            Self::Request(error) => !matches!(error, kube::Error::Api(_)),
+            Self::Late(_) | Self::Broken(_) => true,
+            Self::Expired(_) | Self::Refused { .. } | Self::Garbled(_) => false,
+        }
+    }
+}
+
 impl From<kube::Error> for Trouble {
     fn from(error: kube::Error) -> Self {
         match error {
@@ -140,11 +177,12 @@ impl From<kube::Error> for Trouble {
     }
 }
 
-impl<T, U, F> Watcher<T, U, F>
+impl<T, U, F, M> Watcher<T, U, F, M>
 where
     T: DeserializeOwned + Send + 'static,
     U: Send + 'static,
     F: FnMut(T) -> U + Send + 'static,
+    M: FnMut(serde_json::Value) -> Option<U> + Send + 'static,
 {
     async fn next(&mut self) -> Change<U> {
         loop {
@@ -175,6 +213,7 @@ where
         };
         let (items, unreadable, version) = listed?;
         tracing::debug!(path = self.query.path.as_str(), objects = items.len(), "listed");
+        self.works();
         self.moved = false;
         self.ready.push_back(Change::Reset(items));
         self.ready.extend(unreadable);
@@ -191,7 +230,7 @@ where
             let asked = self.client.request_text(get(&self.query.uri(&parameters))?);
             let body = self.clock.timeout(REQUEST_MAX, asked).await;
             let body = body.map_err(|_| Trouble::Late(REQUEST_MAX))??;
-            let page = wire::page(&body, &mut self.parse).map_err(Trouble::Garbled)?;
+            let page = wire::page(&body, &mut self.reader).map_err(Trouble::Garbled)?;
             items.extend(page.items);
             unreadable.extend(page.unreadable);
             next = page.next;
@@ -233,7 +272,7 @@ where
                 self.place = Place::Open(open);
                 return;
             }
-            Ok(Ok(_)) => wire::line(&text, &mut self.parse).map_err(Trouble::Garbled),
+            Ok(Ok(_)) => wire::line(&text, &mut self.reader).map_err(Trouble::Garbled),
         };
         let trouble = match read {
             Ok(Line::Error { code: 410, message }) => Trouble::Expired(message),
@@ -257,6 +296,7 @@ where
         open.failures = 0;
         self.moved = true;
         self.backoff.reset();
+        self.works();
         self.place = Place::Open(open);
     }
 
@@ -296,8 +336,30 @@ where
         let wait = self.backoff.next_wait();
         let path = self.query.path.as_str();
         let cause = std::error::Error::source(trouble).map(ToString::to_string);
-        tracing::warn!(path, %trouble, cause, ?wait, "watch interrupted");
+        let now = self.clock.now();
+        let said = match trouble {
+            // The server is well, and a list will do.
+            Trouble::Expired(_) => None,
+            trouble if trouble.is_silence() => self.away.fails(now),
+            _ => self.refused.fails(now),
+        };
+        match said {
+            Some(told) => {
+                let (lasts, tries) = (told.lasts, told.failures);
+                tracing::warn!(path, %trouble, cause, ?lasts, tries, "watch interrupted");
+            }
+            None => tracing::debug!(path, %trouble, cause, ?wait, "watch interrupted"),
+        }
         self.clock.sleep(wait).await;
+    }
+
+    /// What is asked for is answered.
+    fn works(&mut self) {
+        let now = self.clock.now();
+        let over = self.away.works(now).max(self.refused.works(now));
+        if let Some(after) = over {
+            tracing::info!(path = self.query.path.as_str(), ?after, "the watch goes on");
+        }
     }
 }
 

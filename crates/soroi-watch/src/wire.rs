@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde_json::Value;
 
 use crate::Change;
 
@@ -35,14 +36,23 @@ pub(crate) struct Page<U> {
     pub(crate) next: Option<String>,
 }
 
-/// Decodes a page, passing each object through `parse` before the next one is decoded.
+/// What becomes of an object: of one that decodes, and of one that does not.
+pub(crate) struct Reader<T, F, M> {
+    pub(crate) parse: F,
+    /// Makes what it can of an object that is no `T`.
+    pub(crate) mend: M,
+    pub(crate) decoded: PhantomData<fn() -> T>,
+}
+
+/// Decodes a page, passing each object through `reader` before the next one is decoded.
 ///
 /// # Errors
 /// When the page as a whole is not a list with a resource version.
-pub(crate) fn page<T, U, F>(body: &str, parse: &mut F) -> Result<Page<U>, String>
+pub(crate) fn page<T, U, F, M>(body: &str, reader: &mut Reader<T, F, M>) -> Result<Page<U>, String>
 where
     T: DeserializeOwned,
     F: FnMut(T) -> U,
+    M: FnMut(Value) -> Option<U>,
 {
     #[derive(Deserialize)]
     struct Head {
@@ -61,16 +71,18 @@ where
     let straight = Items { each: |item: T| items.push(item), marker: PhantomData };
     let mut document = serde_json::Deserializer::from_slice(&short);
     if straight.deserialize(&mut document).is_ok() {
-        page.items = items.into_iter().map(&mut *parse).collect();
+        page.items = items.into_iter().map(&mut reader.parse).collect();
         return Ok(page);
     }
     let careful = Items {
-        each: |item: serde_json::Value| {
-            // Read before the value is consumed: it names the object if decoding fails.
-            let meta = item.get("metadata").and_then(|meta| Meta::deserialize(meta).ok());
-            match serde_path_to_error::deserialize::<_, T>(item) {
-                Ok(item) => page.items.push(parse(item)),
-                Err(error) => page.unreadable.push(unreadable(meta.unwrap_or_default(), error)),
+        each: |item: Value| match serde_path_to_error::deserialize::<_, T>(&item) {
+            Ok(item) => page.items.push((reader.parse)(item)),
+            Err(error) => {
+                let meta = item.get("metadata").and_then(|meta| Meta::deserialize(meta).ok());
+                match (reader.mend)(item) {
+                    Some(item) => page.items.push(item),
+                    None => page.unreadable.push(unreadable(meta.unwrap_or_default(), error)),
+                }
             }
         },
         marker: PhantomData,
@@ -94,10 +106,11 @@ pub(crate) enum Line<U> {
 ///
 /// # Errors
 /// When the line is no watch event at all: the stream cannot be trusted any further.
-pub(crate) fn line<T, U, F>(text: &[u8], parse: &mut F) -> Result<Line<U>, String>
+pub(crate) fn line<T, U, F, M>(text: &[u8], reader: &mut Reader<T, F, M>) -> Result<Line<U>, String>
 where
     T: DeserializeOwned,
     F: FnMut(T) -> U,
+    M: FnMut(Value) -> Option<U>,
 {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -136,15 +149,17 @@ where
             Ok(Line::Error { code, message })
         }
         kind @ ("ADDED" | "MODIFIED" | "DELETED") => {
+            let told = |object: U| match kind {
+                "DELETED" => Change::Gone(object),
+                _ => Change::Set(object),
+            };
             let change = match serde_json::from_slice::<Body<T>>(text) {
-                Ok(body) if kind == "DELETED" => Change::Gone(parse(body.object)),
-                Ok(body) => Change::Set(parse(body.object)),
-                Err(_) => {
-                    // Once more, to learn which field it was.
-                    let mut again = serde_json::Deserializer::from_slice(text);
-                    match serde_path_to_error::deserialize::<_, Body<T>>(&mut again) {
-                        Ok(body) => Change::Set(parse(body.object)),
-                        Err(error) => unreadable(meta, error),
+                Ok(body) => told((reader.parse)(body.object)),
+                Err(error) => {
+                    let body = serde_json::from_slice::<Body<Value>>(text).ok();
+                    match body.and_then(|body| (reader.mend)(body.object)) {
+                        Some(object) => told(object),
+                        None => unreadable(meta, named::<Body<T>>(text).unwrap_or_else(|| error.to_string())),
                     }
                 }
             };
@@ -152,6 +167,12 @@ where
         }
         other => Err(format!("unknown watch event type {other:?}")),
     }
+}
+
+/// The same error again, with the field that it is about.
+fn named<T: DeserializeOwned>(text: &[u8]) -> Option<String> {
+    let mut again = serde_json::Deserializer::from_slice(text);
+    serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.to_string())
 }
 
 fn unreadable<U>(meta: Meta, error: impl fmt::Display) -> Change<U> {

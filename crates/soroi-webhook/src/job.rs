@@ -5,11 +5,11 @@
 
 use serde_json::{Value, json};
 use soroi_api::labels::{kubernetes, kueue as keys};
+use soroi_api::syntax::{LABEL_KEY_WORDS, SUBDOMAIN_WORDS, is_label_key, is_subdomain};
 
 use crate::DEFAULT_QUEUE;
 use crate::field::Findings;
 use crate::json::{annotation, items, label, text};
-use crate::syntax::{LABEL_KEY_WORDS, SUBDOMAIN_WORDS, is_label_key, is_subdomain};
 
 /// Kinds, each after its API group, that get a Workload of their own: what they create is paid for
 /// by them.

@@ -5,10 +5,11 @@ mod workload;
 
 use serde_json::Value;
 use soroi_api::labels::soroi;
+use soroi_api::syntax::{LABEL_KEY_WORDS, is_label_key};
 
 use crate::field::Findings;
 use crate::json::{annotation, items};
-use crate::syntax::{self, LABEL_KEY_WORDS, is_label_key};
+use crate::syntax;
 
 pub(crate) use workload::change as workload_change;
 

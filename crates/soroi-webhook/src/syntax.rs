@@ -1,47 +1,11 @@
-//! How names, labels and selectors are spelt (Kubernetes, `apimachinery/pkg/util/validation`).
+//! What is wrong with labels and selectors (Kubernetes, `apimachinery/pkg/util/validation` and
+//! `pkg/apis/core/validation`).
 
 use serde_json::Value;
+use soroi_api::syntax::{LABEL_KEY_WORDS, LABEL_VALUE_WORDS, is_label_key, is_label_value};
 
 use crate::field::Findings;
 use crate::json::{entries, items};
-
-const NAME_LEN_MAX: usize = 253;
-const LABEL_LEN_MAX: usize = 63;
-
-/// What a DNS-1123 subdomain is, for people.
-pub(crate) const SUBDOMAIN_WORDS: &str = "must consist of lower case letters, digits, '-' and '.', and begin and end with a letter or digit (at most 253 characters)";
-/// What a label key is, for people.
-pub(crate) const LABEL_KEY_WORDS: &str = "must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit";
-/// What a label value is, for people.
-const LABEL_VALUE_WORDS: &str = "must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit";
-
-/// Whether a text is the name of an object (DNS-1123 subdomain).
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    let part = |part: &str| {
-        let ends = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        ends(part.as_bytes().first())
-            && ends(part.as_bytes().last())
-            && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    text.len() <= NAME_LEN_MAX && text.split('.').all(part)
-}
-
-/// Whether a text is a label key.
-pub(crate) fn is_label_key(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, name)) => is_subdomain(prefix) && !name.is_empty() && is_label_value(name),
-        None => !text.is_empty() && is_label_value(text),
-    }
-}
-
-/// Whether a text is a label value. An empty one is.
-pub(crate) fn is_label_value(text: &str) -> bool {
-    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
-    text.len() <= LABEL_LEN_MAX
-        && ends(text.as_bytes().first())
-        && ends(text.as_bytes().last())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
 
 /// Labels: keys and values.
 pub(crate) fn labels(path: &str, labels: &Value, findings: &mut Findings) {
@@ -89,25 +53,69 @@ pub(crate) fn selector(path: &str, selector: &Value, findings: &mut Findings) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Node affinity that must hold: pods with such a template could not be created otherwise.
+pub(crate) fn node_affinity(path: &str, affinity: &Value, findings: &mut Findings) {
+    let field = "requiredDuringSchedulingIgnoredDuringExecution";
+    let required = &affinity["nodeAffinity"][field];
+    if required.is_null() {
+        return;
+    }
+    let path = format!("{path}.nodeAffinity.{field}.nodeSelectorTerms");
+    let terms = items(&required["nodeSelectorTerms"]);
+    if terms.is_empty() {
+        findings.required(path.clone(), "must have at least one node selector term");
+    }
+    for (ix, term) in terms.iter().enumerate() {
+        for (at, one) in items(&term["matchExpressions"]).iter().enumerate() {
+            node_expression(&format!("{path}[{ix}].matchExpressions[{at}]"), one, findings);
+        }
+        for (at, one) in items(&term["matchFields"]).iter().enumerate() {
+            node_field(&format!("{path}[{ix}].matchFields[{at}]"), one, findings);
+        }
+    }
+}
 
-    #[test]
-    fn names_and_labels_are_told_from_others() {
-        for name in ["a", "team-a", "a.b-c.d1", &"x".repeat(253)] {
-            assert!(is_subdomain(name), "{name}");
+fn node_expression(path: &str, expression: &Value, findings: &mut Findings) {
+    if expression["key"].as_str().is_some_and(|key| !is_label_key(key)) {
+        findings.invalid(format!("{path}.key"), &expression["key"], LABEL_KEY_WORDS);
+    }
+    let values = items(&expression["values"]);
+    match expression["operator"].as_str() {
+        Some("In" | "NotIn") if values.is_empty() => {
+            findings.required(format!("{path}.values"), "must be given for operator In or NotIn");
         }
-        for name in ["", "A", "-a", "a-", "a..b", ".a", "a_b", &"x".repeat(254)] {
-            assert!(!is_subdomain(name), "{name}");
+        Some("Exists" | "DoesNotExist") if !values.is_empty() => {
+            let words = "must not be given for operator Exists or DoesNotExist";
+            findings.forbidden(format!("{path}.values"), words);
         }
-        for key in ["rack", "cloud.provider.com/topology-rack", "A_b.c", "x/Y"] {
-            assert!(is_label_key(key), "{key}");
+        Some("Gt" | "Lt") if !is_one_number(values) => {
+            findings.required(format!("{path}.values"), "must be one whole number for operator Gt or Lt");
         }
-        for key in ["", "/a", "a/", "a/b/c", "A.com/x", "-a", "a b", &"x".repeat(64)] {
-            assert!(!is_label_key(key), "{key}");
+        Some("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt") => {}
+        _ => findings.not_supported(
+            format!("{path}.operator"),
+            &expression["operator"],
+            &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"],
+        ),
+    }
+    for (at, value) in values.iter().enumerate() {
+        if value.as_str().is_some_and(|value| !is_label_value(value)) {
+            findings.invalid(format!("{path}.values[{at}]"), value, LABEL_VALUE_WORDS);
         }
-        assert!(is_label_value(""));
-        assert!(!is_label_value("a/b"));
+    }
+}
+
+fn is_one_number(values: &[Value]) -> bool {
+    matches!(values, [one] if one.as_str().is_some_and(|text| text.parse::<i64>().is_ok()))
+}
+
+fn node_field(path: &str, expression: &Value, findings: &mut Findings) {
+    if expression["key"] != "metadata.name" {
+        findings.not_supported(format!("{path}.key"), &expression["key"], &["metadata.name"]);
+    }
+    if !matches!(expression["operator"].as_str(), Some("In" | "NotIn")) {
+        findings.not_supported(format!("{path}.operator"), &expression["operator"], &["In", "NotIn"]);
+    } else if items(&expression["values"]).len() != 1 {
+        findings.required(format!("{path}.values"), "must be one name");
     }
 }

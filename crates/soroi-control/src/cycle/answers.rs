@@ -41,7 +41,9 @@ impl Cycle {
             && done.write.call.makes_workload_of().is_some()
             && let Some(root) = self.lane_root(&done.lane)
         {
-            self.unmade.is_refused(&root);
+            self.unmade.is_refused(&root, &refusal.message);
+            // Its gang, if there is one yet, waits for another reason now.
+            self.world.touch(root);
         }
         let refused = match &done.answer {
             Answer::Refused(refusal) => !refusal.is_conflict(),

@@ -3,10 +3,9 @@
 //! A pod is often seen before its group. So nothing is said for a while; a group that is there by
 //! then has its own reasons. Knows roots and times; never writes.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::{SignedDuration, Timestamp};
 
+use super::agenda::Agenda;
 use crate::world::root::Root;
 
 /// How long pods may wait for their group before they are told that it does not exist: longer than
@@ -17,45 +16,35 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     /// When the pods of a group are to be told.
-    groups: BTreeMap<Root, Timestamp>,
-    /// Those of which that time has not come.
-    due: BTreeSet<(Timestamp, Root)>,
+    groups: Agenda<Timestamp>,
 }
 
 impl Missing {
     /// Pods wait for this group, which is not there.
     pub(super) fn wait(&mut self, group: &Root, now: Timestamp) {
-        if !self.groups.contains_key(group) {
-            let due = now.saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
-            self.groups.insert(group.clone(), due);
-            self.due.insert((due, group.clone()));
+        if self.groups.time(group).is_none() {
+            self.groups.set(group, Some(now.saturating_add(PATIENCE).unwrap_or(Timestamp::MAX)));
         }
     }
 
     /// It is there, or nobody waits for it any more.
     pub(super) fn end(&mut self, group: &Root) {
-        if let Some(due) = self.groups.remove(group) {
-            self.due.remove(&(due, group.clone()));
-        }
+        self.groups.set(group, None);
     }
 
     /// Whether its pods are to be told.
     pub(super) fn is_told(&self, group: &Root, now: Timestamp) -> bool {
-        self.groups.get(group).is_some_and(|due| *due <= now)
+        self.groups.time(group).is_some_and(|due| due <= now)
     }
 
     /// Groups whose time has come since the last call.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<Root> {
-        let mut roots = Vec::new();
-        while self.next_due().is_some_and(|due| due <= now) {
-            roots.extend(self.due.pop_first().map(|(_, root)| root));
-        }
-        roots
+        self.groups.take_due(now)
     }
 
     /// When the next time comes.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.due.first().map(|(due, _)| *due)
+        self.groups.next()
     }
 }
 

@@ -5,11 +5,10 @@
 //! one write says it all, and does not get between a gang and its start. Knows roots and times; never
 //! writes.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::{SignedDuration, Timestamp};
 use soroi_engine::event::Millis;
 
+use super::agenda::Agenda;
 use crate::world::root::Root;
 
 /// How long a change rests.
@@ -21,43 +20,35 @@ const REST_MAX: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     /// Since when groups may not show how they do.
-    since: BTreeMap<Root, Timestamp>,
-    /// The same, the longest first.
-    order: BTreeSet<(Timestamp, Root)>,
+    since: Agenda<Timestamp>,
 }
 
 impl Rests {
     /// Something of this root changed.
     pub(super) fn begin(&mut self, root: &Root, now: Timestamp) {
-        if matches!(root, Root::Group(..)) && !self.since.contains_key(root) {
-            self.since.insert(root.clone(), now);
-            self.order.insert((now, root.clone()));
+        if matches!(root, Root::Group(..)) && self.since.time(root).is_none() {
+            self.since.set(root, Some(now));
         }
     }
 
     /// Those that have rested. `busy`: gangs have requests under way.
     pub(super) fn take_due(&mut self, now: Timestamp, busy: bool) -> Vec<Root> {
-        let mut roots = Vec::new();
-        while self.first_due(busy).is_some_and(|due| due <= now)
-            && let Some((_, root)) = self.order.pop_first()
-        {
-            self.since.remove(&root);
-            roots.push(root);
-        }
+        let roots = self.since.take_due(now.saturating_sub(rest(busy)).unwrap_or(Timestamp::MIN));
+        roots.iter().for_each(|root| self.since.set(root, None));
         roots
     }
 
     /// When the next one has rested.
     pub(super) fn next_due(&self, busy: bool) -> Option<Millis> {
+        let due = self.since.next()?.saturating_add(rest(busy)).unwrap_or(Timestamp::MAX);
         // Rounded up: what is due in a part of a millisecond is not due yet.
-        Some(self.first_due(busy)?.as_millisecond().saturating_add(1))
+        Some(due.as_millisecond().saturating_add(1))
     }
+}
 
-    fn first_due(&self, busy: bool) -> Option<Timestamp> {
-        let (since, _) = self.order.first()?;
-        let rest = if busy { REST_MAX } else { REST };
-        Some(since.saturating_add(rest).unwrap_or(Timestamp::MAX))
-    }
+/// How long a change rests.
+fn rest(busy: bool) -> SignedDuration {
+    if busy { REST_MAX } else { REST }
 }
 
 #[cfg(test)]

@@ -53,6 +53,9 @@ pub struct JobFacts {
     pub completions: Option<u32>,
     /// How few pods still are worth starting (`kueue.x-k8s.io/job-min-parallelism`).
     pub min_parallelism: Option<u32>,
+    /// It is as good as ended: its controller has found that it failed or succeeded (`FailureTarget`,
+    /// `SuccessCriteriaMet`), and deletes what still runs of it.
+    pub ending: bool,
     /// How it ended.
     pub finished: Option<Finished>,
     /// `status.startTime`.
@@ -160,6 +163,7 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         parallelism: parallelism.unwrap_or(1),
         completions: completions.or(spec.parallelism.is_none().then_some(1)),
         min_parallelism,
+        ending: ["FailureTarget", "SuccessCriteriaMet"].iter().any(|kind| condition(job, kind).is_some()),
         finished: finished(job),
         started_at: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_millisecond()),
         terminating_itself: meta.deletion_timestamp.is_some(),

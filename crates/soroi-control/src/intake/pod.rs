@@ -46,7 +46,7 @@ pub struct PodFacts {
     pub queue: Option<Name>,
     /// Where its annotations want it, relative to the pods that it starts with.
     pub topology: TopologyRequest,
-    /// What its annotations ask for and nobody here would honour.
+    /// What it asks for and nobody here would honour, or could understand.
     pub invalid: Option<Invalid>,
     /// `spec.schedulerName`.
     pub scheduler: Name,
@@ -109,14 +109,23 @@ pub fn without_numbers(message: &str) -> String {
 /// A pod, managed or not.
 ///
 /// # Errors
-/// [`Invalid`] on `metadata.uid`, `metadata.name`, `spec` or a quantity or selector within.
+/// [`Invalid`] on `metadata.uid`, `metadata.name`, `spec` or a quantity within.
 pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let meta = &pod.metadata;
     let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
     let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
     let namespace = Arc::from(meta.namespace.as_deref().unwrap_or_default());
     let spec = pod.spec.as_ref().ok_or_else(|| Invalid::new("spec", "is missing"))?;
-    let shape = shape(spec, request::charged(pod)?)?;
+    // What it asks for counts wherever it is, also when nobody could say where that may be: then no
+    // node is right for it.
+    let charged = request::charged(pod)?;
+    let (shape, astray) = match shape(spec, charged.clone()) {
+        Ok(shape) => (shape, None),
+        Err(invalid) => {
+            let node_affinity = Some(Vec::new());
+            (Shape { requests: charged, node_affinity, ..Shape::default() }, Some(invalid))
+        }
+    };
     let label = |key: &str| some_name(meta.labels.as_ref().and_then(|labels| labels.get(key)));
     let annotation = |key: &str| some_name(meta.annotations.as_ref().and_then(|all| all.get(key)));
     let controller = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
@@ -132,7 +141,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let text = |text: &Option<String>| -> Name { Arc::from(text.as_deref().unwrap_or_default()) };
-    let (topology, invalid) = match job::topology(meta.annotations.as_ref()) {
+    let (topology, unheard) = match job::topology(meta.annotations.as_ref()) {
         Ok(topology) => (topology, None),
         Err(invalid) => (TopologyRequest::None, Some(invalid.within("metadata"))),
     };
@@ -159,7 +168,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         group,
         queue: label(kueue_keys::QUEUE_NAME),
         topology,
-        invalid,
+        invalid: astray.or(unheard),
         scheduler,
         priority: spec.priority.unwrap_or(0),
         created_at: millis(meta.creation_timestamp.as_ref()),
@@ -180,6 +189,7 @@ pub(super) fn shape(
     spec: &PodSpec,
     requests: std::collections::BTreeMap<Name, event::Amount>,
 ) -> Result<Shape, Invalid> {
+    selector::node_selector(spec.node_selector.as_ref()).map_err(|e| e.within("spec"))?;
     Ok(Shape {
         requests,
         node_selector: labels(spec.node_selector.as_ref()),

@@ -44,8 +44,7 @@ pub fn namespace(namespace: &Namespace) -> event::Event {
 /// A ResourceFlavor.
 ///
 /// # Errors
-/// [`Invalid`] on a taint or toleration. The caller reports it and tells the engine that the flavor
-/// is gone: queues that use it become inactive then.
+/// [`Invalid`] on a taint or toleration. Queues that use it are inactive then, with that reason.
 pub fn flavor(flavor: &kueue::ResourceFlavor) -> Result<event::Flavor, Invalid> {
     let spec = &flavor.spec;
     Ok(event::Flavor {
@@ -71,18 +70,20 @@ pub fn topology(topology: &kueue::Topology) -> event::Topology {
 /// Beside the cohort without quota, the [`Invalid`] to report.
 pub fn cohort(cohort: &kueue::Cohort) -> Result<event::Cohort, (event::Cohort, Invalid)> {
     let spec = &cohort.spec;
-    let empty = event::Cohort {
-        name: name(&cohort.metadata),
-        parent: some(spec.parent_name.as_ref()),
-        groups: Vec::new(),
-        weight_milli: WEIGHT_MILLI_DEFAULT,
-    };
+    let parent = some(spec.parent_name.as_ref());
+    let empty = event::Cohort { parent, ..cohort_without_quota(&name(&cohort.metadata)) };
     let parsed = groups(&spec.resource_groups, spec.parent_name.is_some())
         .and_then(|groups| Ok((groups, weight(spec.fair_sharing.as_ref())?)));
     match parsed {
         Ok((groups, weight_milli)) => Ok(event::Cohort { groups, weight_milli, ..empty }),
         Err(invalid) => Err((empty, invalid)),
     }
+}
+
+/// A Cohort that has nothing of its own.
+pub(crate) fn cohort_without_quota(name: &Name) -> event::Cohort {
+    let name = name.clone();
+    event::Cohort { name, parent: None, groups: Vec::new(), weight_milli: WEIGHT_MILLI_DEFAULT }
 }
 
 /// A ClusterQueue, with the reason for which it cannot admit as far as its own object and the
@@ -127,7 +128,6 @@ fn fill_in(queue: &kueue::ClusterQueue, fact: &mut event::ClusterQueue) -> Resul
     Ok(())
 }
 
-/// The policy that a ClusterQueue's annotation names.
 /// The policy that a ClusterQueue names; `None` if it names none, or none that there is.
 pub fn own_placement(queue: &kueue::ClusterQueue) -> Option<Policy> {
     placement(queue.metadata.annotations.as_ref()).ok().flatten()
@@ -292,23 +292,28 @@ pub fn local_queue(queue: &kueue::LocalQueue) -> event::LocalQueue {
 /// A Volcano Queue. It takes gangs unless its state says Closed or Closing: a queue whose state
 /// nobody ever wrote must not hold its gangs without a reason.
 ///
-/// # Errors
-/// [`Invalid`] on `spec.capability[resource]`. The caller reports it and keeps the queue as it was.
-pub fn volcano_queue(queue: &volcano::Queue) -> Result<event::VolcanoQueue, Invalid> {
+/// Beside it the [`Invalid`] on `spec.capability[resource]`, if there is one: nobody knows its ceiling then.
+pub fn volcano_queue(queue: &volcano::Queue) -> (event::VolcanoQueue, Option<Invalid>) {
     let name = name(&queue.metadata);
     let root = &*name == volcano::ROOT_QUEUE;
     let state = queue.status.as_ref().and_then(|status| status.state);
-    let capability = queue.spec.capability.iter().flatten().map(|(resource, quantity)| {
-        let amount = amount(&format!("spec.capability[{resource}]"), resource, quantity)?;
-        Ok((Arc::from(resource.as_str()), amount))
-    });
-    Ok(event::VolcanoQueue {
+    let mut invalid = None;
+    let mut capability = BTreeMap::new();
+    for (resource, quantity) in queue.spec.capability.iter().flatten() {
+        match amount(&format!("spec.capability[{resource}]"), resource, quantity) {
+            Ok(amount) => _ = capability.insert(Arc::from(resource.as_str()), amount),
+            Err(problem) => _ = invalid.get_or_insert(problem),
+        }
+    }
+    let fact = event::VolcanoQueue {
         parent: (!root).then(|| Arc::from(queue.spec.parent().unwrap_or(volcano::ROOT_QUEUE))),
-        capability: capability.collect::<Result<_, _>>()?,
+        capability,
         priority: queue.spec.priority.unwrap_or(0),
         open: !matches!(state, Some(volcano::QueueState::Closed | volcano::QueueState::Closing)),
+        invalid: invalid.as_ref().map(Invalid::reason),
         name,
-    })
+    };
+    (fact, invalid)
 }
 
 #[cfg(test)]

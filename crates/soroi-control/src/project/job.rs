@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{PodSchedulingGate, PodTemplateSpec, Toleration}
 use serde_json::{Value, json};
 use soroi_api::kueue::{PodSetUpdate, ResourceFlavor};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as keys, soroi as soroi_keys};
+use soroi_api::syntax;
 use soroi_engine::event;
 
 use super::Steps;
@@ -92,6 +93,11 @@ pub fn suspend(job: &JobFacts) -> json_patch::Patch {
     on(job).set("/spec/suspend", true).patch()
 }
 
+/// Ends the suspension of a Job whose controller makes no pods any more.
+pub fn resume(job: &JobFacts) -> json_patch::Patch {
+    on(job).test("/spec/suspend", true).set("/spec/suspend", false).patch()
+}
+
 /// Takes back what the release injected: the template becomes that of the Workload's pod set again,
 /// exactly. Give it only while [`JobFacts::template_mutable`].
 pub fn restore(job: &JobFacts, template: &PodTemplateSpec) -> json_patch::Patch {
@@ -157,7 +163,8 @@ fn inject(template: &mut PodTemplateSpec, release: &Release<'_>) -> Result<(), I
         (soroi_keys::GANG, release.gang),
     ];
     for (key, value) in marks {
-        if let Some(value) = value.filter(|value| is_label_value(value)) {
+        // A queue's name may be too long for a label, which is left out then.
+        if let Some(value) = value.filter(|value| !value.is_empty() && syntax::is_label_value(value)) {
             labels.insert(key.into(), value.into());
         }
     }
@@ -202,14 +209,6 @@ fn add_tolerations(into: &mut Option<Vec<Toleration>>, from: &[Toleration]) {
             list.push(toleration.clone());
         }
     }
-}
-
-/// Whether a text may be a label's value: a queue's name may be too long for one, and then the
-/// label is left out.
-fn is_label_value(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.len() <= 63 && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().next_back())
 }
 
 #[cfg(test)]

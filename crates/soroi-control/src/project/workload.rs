@@ -95,7 +95,14 @@ pub fn of_group(
     });
     let class = group.spec.priority_class_name.as_deref().filter(|class| !class.is_empty());
     let label = group.metadata.labels.as_ref().and_then(|labels| labels.get(keys::PRIORITY_CLASS));
-    let (priority, source) = defaults.priority(label.map(String::as_str), class)?;
+    let of_group = |mut invalid: Invalid| {
+        // Where a Job has it in its template, a group has it itself.
+        if let Some(field) = invalid.field.strip_prefix("spec.template.") {
+            invalid.field = field.to_owned();
+        }
+        invalid
+    };
+    let (priority, source) = defaults.priority(label.map(String::as_str), class).map_err(of_group)?;
     let owner = owner("scheduling.volcano.sh/v1beta1", "PodGroup", &group.metadata);
     let name = names::workload("PodGroup", volcano::GROUP, &owner.name, &owner.uid);
     let mut workload = new(&name, &group.metadata, owner);

@@ -12,6 +12,7 @@ use crate::kind::{Kind, Target};
 
 impl World {
     pub(super) fn gone(&mut self, kind: Kind, uid: &Name) {
+        self.wrong.remove(uid);
         match kind {
             Kind::AdmissionCheck => {
                 self.checks.remove(uid);
@@ -20,6 +21,9 @@ impl World {
             Kind::Flavor => {
                 if let Some(known) = self.flavors.remove(uid) {
                     self.tell_gone(kind, &known.meta);
+                    if known.facts.flavor.is_err() {
+                        self.tell_cluster_queues();
+                    }
                 }
             }
             Kind::ClusterQueue => {
@@ -88,7 +92,10 @@ impl World {
         let (namespace, name) = (meta.namespace.clone(), meta.name.clone());
         match kind {
             Kind::Namespace => self.events.push(Event::NamespaceGone(name)),
-            Kind::Topology => self.events.push(Event::TopologyGone(name)),
+            Kind::Topology => {
+                self.events.push(Event::TopologyGone(name.clone()));
+                self.note_topology(&name, None);
+            }
             Kind::Flavor => self.events.push(Event::FlavorGone(name)),
             Kind::Cohort => self.events.push(Event::CohortGone(name)),
             Kind::ClusterQueue => self.events.push(Event::ClusterQueueGone(name)),

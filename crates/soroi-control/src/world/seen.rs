@@ -18,9 +18,10 @@ use crate::parsed::{
 
 impl World {
     pub(super) fn set(&mut self, kind: Kind, parsed: Parsed, source: Source) {
-        let Parsed { meta, what } = parsed;
+        let Parsed { meta, what, wrong } = parsed;
+        self.note_wrong(kind, &meta, wrong);
         match what {
-            What::Invalid(invalid) => self.set_invalid(kind, &meta, &invalid),
+            What::Invalid(invalid) => self.set_invalid(kind, meta, invalid, source),
             What::GangPlan(plan) => self.set_plan(meta, *plan, source),
             What::PodGroup(group) => self.set_group(meta, *group, source),
             What::Job(job) => self.set_job(meta, *job, source),
@@ -30,21 +31,15 @@ impl World {
             What::LocalQueue(queue) => self.set_local_queue(meta, *queue, source),
             What::VolcanoQueue(queue) => self.set_volcano_queue(meta, *queue, source),
             What::Flavor(flavor) => self.set_flavor(meta, *flavor, source),
-            What::AdmissionCheck(active) => {
-                if self.checks.set(meta, active, source) != Took::Nothing {
-                    self.tell_cluster_queues();
-                }
-            }
+            What::AdmissionCheck { active, .. } => self.set_check(meta, active, source),
             plain => self.set_plain(kind, meta, plain, source),
         }
     }
 
-    /// An object that cannot be understood at all counts as gone; workloads, groups and queues
-    /// never are, since their facts carry what is wrong with them.
-    pub(super) fn set_invalid(&mut self, kind: Kind, meta: &Meta, invalid: &intake::Invalid) {
-        let (namespace, name) = (&meta.namespace, &meta.name);
-        tracing::warn!(kind = kind.plural(), %namespace, %name, %invalid, "invalid object");
-        self.gone(kind, &meta.uid);
+    pub(super) fn set_check(&mut self, meta: Meta, active: bool, source: Source) {
+        if self.checks.set(meta, active, source) != Took::Nothing {
+            self.tell_cluster_queues();
+        }
     }
 
     pub(super) fn set_plain(&mut self, kind: Kind, meta: Meta, what: What, source: Source) {
@@ -60,8 +55,15 @@ impl World {
         let name = place.1.clone();
         match what {
             What::Namespace(labels) => self.events.push(Event::Namespace { name, labels }),
-            What::Topology(topology) => self.events.push(Event::Topology(topology)),
-            What::Cohort(cohort) => self.events.push(Event::Cohort(*cohort)),
+            What::Topology(Ok(topology)) => {
+                self.events.push(Event::Topology(topology));
+                self.note_topology(&name, None);
+            }
+            What::Topology(Err(invalid)) => {
+                self.events.push(Event::TopologyGone(name.clone()));
+                self.note_topology(&name, Some(invalid));
+            }
+            What::Cohort(cohort, _) => self.events.push(Event::Cohort(*cohort)),
             What::Node(node) => self.events.push(Event::Node(node)),
             What::LimitRange(range) => {
                 self.change_defaults(Some(&place.0), |defaults| defaults.set_limit_range(&range));
@@ -92,15 +94,29 @@ impl World {
     pub(super) fn set_flavor(&mut self, meta: Meta, flavor: FlavorState, source: Source) {
         let target = Target::new(Kind::Flavor, &meta.namespace, &meta.name);
         let fact = flavor.flavor.clone();
-        if self.flavors.set(meta, flavor, source) != Took::Nothing {
-            self.events.push(Event::Flavor(fact));
-            self.touched_queues.insert(target);
+        let took = self.flavors.set(meta, flavor, source);
+        if took == Took::Nothing {
+            return;
+        }
+        let was_broken = match &took {
+            Took::Changed(before) | Took::Replaced(before) => before.facts.flavor.is_err(),
+            Took::New | Took::Nothing => false,
+        };
+        let is_broken = fact.is_err();
+        self.events.push(match fact {
+            Ok(flavor) => Event::Flavor(flavor),
+            Err(_) => Event::FlavorGone(target.name.clone()),
+        });
+        self.touched_queues.insert(target);
+        // The queues that a broken flavor or topology stops say so.
+        if was_broken || is_broken || !self.broken_topologies.is_empty() {
+            self.tell_cluster_queues();
         }
     }
 
     pub(super) fn set_cluster_queue(&mut self, meta: Meta, queue: QueueState, source: Source) {
         let target = Target::new(Kind::ClusterQueue, &meta.namespace, &meta.name);
-        let fact = intake::cluster_queue(&queue.queue, &self.checks_by_name());
+        let fact = self.cluster_queue_fact(&queue);
         let checks = |state: &QueueState| state.queue.spec.admission_checks_strategy.clone();
         let asked = checks(&queue);
         let took = self.cluster_queues.set(meta, queue, source);
@@ -128,12 +144,10 @@ impl World {
         self.checks.iter().map(|known| (known.meta.name.clone(), known.facts)).collect()
     }
 
-    /// Admission checks changed: so may what queues can admit.
+    /// What queues refer to changed: so may what they can admit.
     pub(super) fn tell_cluster_queues(&mut self) {
-        let checks = self.checks_by_name();
         let facts = self.cluster_queues.iter();
-        let facts =
-            facts.map(|known| Event::ClusterQueue(intake::cluster_queue(&known.facts.queue, &checks)));
+        let facts = facts.map(|known| Event::ClusterQueue(self.cluster_queue_fact(&known.facts)));
         self.events.extend(facts.collect::<Vec<_>>());
     }
 

@@ -211,13 +211,17 @@ impl Engine {
     }
 
     /// In Kueue's order (0.18, `clusterqueue.inactiveReason`): terminating, stopped, flavors,
-    /// checks, topologies; cycles of cohorts last.
+    /// checks, topologies; cycles of cohorts last. What cannot be understood comes before what is missing:
+    /// it may be the reason for that.
     fn why_inactive(&self, tree: &kueue::Tree, queue: &crate::event::ClusterQueue) -> Option<QueueInactive> {
         if queue.inactive == Some(QueueInactive::Terminating) {
             return queue.inactive.clone();
         }
         if queue.stop != StopPolicy::None {
             return Some(QueueInactive::Stopped);
+        }
+        if let Some(invalid @ QueueInactive::Invalid(_)) = &queue.inactive {
+            return Some(invalid.clone());
         }
         let flavors = || queue.groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.flavor);
         let missing: Vec<Name> =

@@ -211,6 +211,7 @@ fn volcano_ceilings_at_every_level() {
         capability: ceiling.map(|amount| (Name::from("gpu"), amount)).into_iter().collect(),
         priority: 0,
         open,
+        invalid: None,
     };
     tree.set(queue("root", None, None, true));
     tree.set(queue("team", Some("root"), Some(3), true));

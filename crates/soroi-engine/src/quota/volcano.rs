@@ -98,6 +98,9 @@ impl Tree {
         }
         for name in self.path(queue) {
             let Some(at) = self.queues.get(&name) else { continue };
+            if let Some(text) = &at.invalid {
+                return fail(held, &name, VolcanoProblem::Invalid(text.clone()));
+            }
             for (resource, amount) in
                 need.iter().filter(|(resource, _)| at.capability.contains_key(*resource))
             {

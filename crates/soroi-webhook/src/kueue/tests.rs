@@ -120,11 +120,43 @@ fn workloads_ask_for_what_can_be_given() {
     };
     let wish = |wish: Value| json!({"spec": {"podSets": [{"name": "main", "topologyRequest": wish}]}});
     let mut board = created("Workload", pods("requests"));
+    let affine = |terms: Value| {
+        let required = json!({"nodeSelectorTerms": terms});
+        let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
+        json!({"spec": {"podSets": [{"name": "main", "template": {"spec": {"affinity": affinity}}}]}})
+    };
+    let expression = |key: &str, operator: &str, values: &[&str]| {
+        affine(json!([{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}]))
+    };
+    board += &created("Workload", affine(json!([])));
+    board += &created("Workload", expression("rack", "In", &["a"]));
+    board += &created("Workload", expression("ra ck", "In", &["a b"]));
+    board += &created("Workload", expression("rack", "NotIn", &[]));
+    board += &created("Workload", expression("rack", "Exists", &["a"]));
+    board += &created("Workload", expression("rack", "Gt", &["many"]));
+    board += &created("Workload", expression("rack", "Is", &[]));
+    let field = |key: &str, values: &[&str]| {
+        affine(json!([{"matchFields": [{"key": key, "operator": "In", "values": values}]}]))
+    };
+    board += &created("Workload", field("metadata.name", &["n1"]));
+    board += &created("Workload", field("metadata.uid", &["n1", "n2"]));
+    let selects = json!({"nodeSelector": {"a b": "c d"}});
+    board += &created("Workload", json!({"spec": {"podSets": [{"template": {"spec": selects}}]}}));
     board += &created("Workload", wish(json!({"required": "rack", "podIndexLabel": "i"})));
     board += &created("Workload", wish(json!({"required": "rack", "preferred": "rack"})));
     board += &created("Workload", wish(json!({"required": "rack", "unconstrained": false})));
     expect![[r#"
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.containers[0].resources.requests[pods]: Forbidden: the resource pods is reserved: every pod counts as one
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term
+        as it is
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key: Invalid value: "ra ck": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit, spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value: "a b": must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit]
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Required value: must be given for operator In or NotIn
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Forbidden: must not be given for operator Exists or DoesNotExist
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Required value: must be one whole number for operator Gt or Lt
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
+        as it is
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].key: Unsupported value: "metadata.uid": supported values: "metadata.name", spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values: Required value: must be one name]
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].template.spec.nodeSelector: Invalid value: "a b": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit, spec.podSets[0].template.spec.nodeSelector[a b]: Invalid value: "c d": must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit]
         as it is
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].topologyRequest.preferred: Forbidden: must not be used together with required
         as it is

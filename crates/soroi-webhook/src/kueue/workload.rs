@@ -9,6 +9,7 @@ use soroi_quantity::Quantity;
 
 use crate::field::Findings;
 use crate::json::{condition_is_true, items, named};
+use crate::syntax;
 
 pub(super) fn state(workload: &Value, findings: &mut Findings) {
     for (ix, set) in items(&workload["spec"]["podSets"]).iter().enumerate() {
@@ -42,9 +43,12 @@ fn pod_set(path: &str, set: &Value, findings: &mut Findings) {
             format!("must not be used together with {first}"),
         );
     }
+    let spec = &set["template"]["spec"];
+    syntax::labels(&format!("{path}.template.spec.nodeSelector"), &spec["nodeSelector"], findings);
+    syntax::node_affinity(&format!("{path}.template.spec.affinity"), &spec["affinity"], findings);
     // Pod slots are counted by themselves, one for each pod.
     for list in ["initContainers", "containers"] {
-        for (at, container) in items(&set["template"]["spec"][list]).iter().enumerate() {
+        for (at, container) in items(&spec[list]).iter().enumerate() {
             for part in ["requests", "limits"] {
                 if !container["resources"][part]["pods"].is_null() {
                     let field = format!("{path}.template.spec.{list}[{at}].resources.{part}[pods]");

@@ -354,7 +354,7 @@ fn webhooks_ask_for_nothing_that_is_not_managed() {
         Mutating pods.soroi.dev Fail only soroi.dev/gang
           [pods] [CREATE]
           {"url":"https://127.0.0.1:9443/default"}
-        Mutating default-queue.soroi.dev Ignore only kueue.x-k8s.io/queue-name
+        Mutating default-queue.soroi.dev Ignore only null
           [jobs] [CREATE]
           {"url":"https://127.0.0.1:9443/default"}
     "#]]

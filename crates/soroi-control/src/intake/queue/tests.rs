@@ -290,14 +290,14 @@ fn a_volcano_queue_takes_gangs_unless_it_says_that_it_does_not() {
     let read = |spec: &str, status: &str| {
         volcano_queue(&yaml(&format!("{{metadata: {{name: q}}, spec: {spec}, status: {status}}}")))
     };
-    let open = |status: &str| read("{}", status).unwrap().open;
+    let open = |status: &str| read("{}", status).0.open;
     assert!(
         open("{allocated: {}}")
             && open("{allocated: {}, state: Open}")
             && open("{allocated: {}, state: Unknown}")
     );
     assert!(!open("{allocated: {}, state: Closing}") && !open("{allocated: {}, state: Closed}"));
-    let queue = read("{capability: {cpu: 2, example.com/gpu: '4'}, priority: 3}", "{allocated: {}}").unwrap();
+    let queue = read("{capability: {cpu: 2, example.com/gpu: '4'}, priority: 3}", "{allocated: {}}").0;
     expect![[r#"
         VolcanoQueue {
             name: "q",
@@ -310,11 +310,52 @@ fn a_volcano_queue_takes_gangs_unless_it_says_that_it_does_not() {
             },
             priority: 3,
             open: true,
+            invalid: None,
         }
     "#]]
     .assert_debug_eq(&queue);
-    let root = volcano_queue(&yaml("{metadata: {name: root}, spec: {}}")).unwrap();
+    let root = volcano_queue(&yaml("{metadata: {name: root}, spec: {}}")).0;
     assert_eq!(root.parent, None);
-    let told = read("{capability: {cpu: many}}", "{allocated: {}}").unwrap_err().to_string();
-    expect![[r#"spec.capability[cpu]: quantity "many": expected a number at position 0"#]].assert_eq(&told);
+    // The queue is there all the same, and takes nothing.
+    let (queue, invalid) = read("{capability: {cpu: many, memory: 1Gi}}", "{allocated: {}}");
+    assert_eq!(queue.capability.len(), 1);
+    assert_eq!(queue.invalid, invalid.as_ref().map(Invalid::reason));
+    expect![[r#"spec.capability[cpu]: quantity "many": expected a number at position 0"#]]
+        .assert_eq(&invalid.unwrap().to_string());
+}
+
+#[test]
+fn a_selector_that_means_nothing_stops_its_queue_and_is_named() {
+    let mut told = String::new();
+    for selector in [
+        "{matchLabels: {team: a}, matchExpressions: [{key: x, operator: In, values: [b]}]}",
+        "{matchLabels: {a b: c}}",
+        "{matchLabels: {team: c d}}",
+        "{matchExpressions: [{key: a b c, operator: Exists}]}",
+        "{matchExpressions: [{key: x, operator: In, values: []}]}",
+        "{matchExpressions: [{key: x, operator: NotIn}]}",
+        "{matchExpressions: [{key: x, operator: Exists, values: [a]}]}",
+        "{matchExpressions: [{key: x, operator: DoesNotExist, values: [a]}]}",
+        "{matchExpressions: [{key: x, operator: In, values: [a, b/c]}]}",
+        "{matchExpressions: [{key: x, operator: Is}]}",
+    ] {
+        let queue = read(&format!("{{metadata: {{name: q}}, spec: {{namespaceSelector: {selector}}}}}"));
+        told += &match queue.inactive {
+            None => "active\n".to_owned(),
+            Some(QueueInactive::Invalid(text)) => format!("{text}\n"),
+            Some(other) => format!("{other:?}\n"),
+        };
+    }
+    expect![[r#"
+        active
+        spec.namespaceSelector.matchLabels: "a b" must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        spec.namespaceSelector.matchLabels[team]: "c d" must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        spec.namespaceSelector.matchExpressions[0].key: "a b c" must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        spec.namespaceSelector.matchExpressions[0].values: must be given for operator In
+        spec.namespaceSelector.matchExpressions[0].values: must be given for operator NotIn
+        spec.namespaceSelector.matchExpressions[0].values: must not be given for operator Exists
+        spec.namespaceSelector.matchExpressions[0].values: must not be given for operator DoesNotExist
+        spec.namespaceSelector.matchExpressions[0].values[1]: "b/c" must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
+        spec.namespaceSelector.matchExpressions[0].operator: unknown operator "Is"
+    "#]].assert_eq(&told);
 }

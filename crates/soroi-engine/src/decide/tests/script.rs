@@ -177,6 +177,7 @@ pub(crate) fn command(board: &mut Board, line: &str) {
                 capability: words.amounts(),
                 priority: words.number("prio").unwrap_or(0),
                 open: !words.has("closed"),
+                invalid: None,
             }),
         ),
         _ => moving_parts(board, verb, &words, line),
