@@ -155,7 +155,7 @@ fn check_selector(job: &Value, spec: &Value, template: &Value, errors: &mut Vec<
     }
 }
 
-fn check_status(job: &Value, _old: &Value) -> Vec<FieldError> {
+fn check_status(job: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for key in ["active", "succeeded", "failed", "terminating", "ready"] {
         if let Some(number) = object::number(job, &["status", key]).filter(|n| *n < 0) {
@@ -163,15 +163,49 @@ fn check_status(job: &Value, _old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&field, number, "must be greater than or equal to 0"));
         }
     }
-    let finished = |kind: &str| {
-        object::list(job, &["status", "conditions"])
-            .iter()
-            .any(|c| object::text(c, &["type"]) == kind && object::text(c, &["status"]) == "True")
-    };
+    let finished = |kind: &str| has_condition(job, kind);
+    if is_finished(job) && !is_finished(old) {
+        errors.extend(check_end(job));
+    }
     if finished("Complete") && finished("Failed") {
         let shown = object::at(job, &["status", "conditions"]).cloned().unwrap_or_default();
         let why = "cannot set Complete=True and Failed=true conditions";
         errors.push(FieldError::invalid("status.conditions", shown, why));
+    }
+    errors
+}
+
+fn has_condition(job: &Value, kind: &str) -> bool {
+    object::list(job, &["status", "conditions"])
+        .iter()
+        .any(|c| object::text(c, &["type"]) == kind && object::text(c, &["status"]) == "True")
+}
+
+fn is_finished(job: &Value) -> bool {
+    has_condition(job, "Complete") || has_condition(job, "Failed")
+}
+
+/// What a Job must be that ends now (`ValidateJobStatus`).
+fn check_end(job: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (end, before) in [("Failed", "FailureTarget"), ("Complete", "SuccessCriteriaMet")] {
+        if has_condition(job, end) && !has_condition(job, before) {
+            let shown = object::at(job, &["status", "conditions"]).cloned().unwrap_or_default();
+            let why = format!("cannot set {end}=True condition without the {before}=true condition");
+            errors.push(FieldError::invalid("status.conditions", shown, why));
+        }
+    }
+    if let Some(active) = object::number(job, &["status", "active"]).filter(|active| *active > 0) {
+        errors.push(FieldError::invalid("status.active", active, "active>0 is invalid for finished job"));
+    }
+    if object::at(job, &["status", "startTime"]).is_none() {
+        errors.push(FieldError::required("status.startTime", "startTime is required for finished job"));
+    }
+    let uncounted = |list| !object::list(job, &["status", "uncountedTerminatedPods", list]).is_empty();
+    if uncounted("succeeded") || uncounted("failed") {
+        let shown = object::at(job, &["status", "uncountedTerminatedPods"]).cloned().unwrap_or_default();
+        let why = "uncountedTerminatedPods needs to be empty for finished job";
+        errors.push(FieldError::invalid("status.uncountedTerminatedPods", shown, why));
     }
     errors
 }

@@ -8,6 +8,7 @@ use soroi_engine::event::{Name, PlanPhase};
 
 use super::{Composed, Next, PODS_AT_ONCE, PartSeen, Reached, Scene, commit, pod_target};
 use crate::call::Call;
+use crate::intake::JobFacts;
 use crate::intake::group::{Roll, Rolls};
 use crate::jobs::batch;
 use crate::lanes::Write;
@@ -56,6 +57,10 @@ fn stop(seen: &PartSeen<'_>, writes: &mut Vec<Write>) -> bool {
     let Some(job) = seen.job else { return true };
     if job.finished.is_some() || job.terminating_itself {
         return true;
+    }
+    if job.ending {
+        // Its controller deletes its pods, and nothing else comes of it.
+        return job.active == 0;
     }
     if !job.suspend {
         writes.extend(batch::suspended(job));
@@ -120,6 +125,7 @@ pub(super) fn finish(scene: Scene<'_>, gang: &Composed) -> Next {
 
 /// Whether the Job runs, or the Workload shows quota.
 fn is_back(seen: &PartSeen<'_>) -> bool {
-    let runs = seen.job.is_some_and(|job| !job.suspend && job.finished.is_none() && !job.terminating_itself);
+    let over = |job: &JobFacts| job.ending || job.finished.is_some() || job.terminating_itself;
+    let runs = seen.job.is_some_and(|job| !job.suspend && !over(job));
     runs || seen.workload.facts.facts.admitted.is_some()
 }

@@ -46,6 +46,9 @@ pub(crate) fn wants(
 ) -> Vec<Write> {
     let facts = &job.facts;
     let mut writes = Vec::new();
+    if is_ending(facts) && (facts.queue.is_some() || workload.is_some()) {
+        return resumed(facts).into_iter().collect();
+    }
     let Some(workload) = workload else {
         if facts.queue.is_none() || facts.finished.is_some() || facts.terminating_itself {
             return writes;
@@ -136,9 +139,21 @@ pub(crate) fn end_of_time(workload: &Known<WorkloadState>, at: jiff::Timestamp) 
     Some(Write { target: workload_target(meta), call: Call::Merge(body) })
 }
 
-/// Suspends the Job unless it is.
+/// It ends by itself now, without anybody's help.
+pub(crate) fn is_ending(job: &JobFacts) -> bool {
+    job.ending && job.finished.is_none() && !job.terminating_itself
+}
+
+/// Lets a Job end that was suspended before it was known to: no more pods are made for it, and the API
+/// server takes the end of a Job only with the start time that its controller gives to one that is not
+/// suspended (Kubernetes 1.36, `ValidateJobStatus`: "startTime is required for finished job").
+fn resumed(job: &JobFacts) -> Option<Write> {
+    job.suspend.then(|| Write { target: job_target(job), call: Call::Json(project::job::resume(job)) })
+}
+
+/// Suspends the Job unless it is, or ends anyway.
 pub(crate) fn suspended(job: &JobFacts) -> Vec<Write> {
-    if job.suspend || job.finished.is_some() || job.terminating_itself {
+    if job.suspend || job.ending || job.finished.is_some() || job.terminating_itself {
         return Vec::new();
     }
     vec![Write { target: job_target(job), call: Call::Json(project::job::suspend(job)) }]

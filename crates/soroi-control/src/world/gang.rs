@@ -134,6 +134,9 @@ impl World {
         }
         let decided = workload.admitted.is_some() || self.plan(&workload.namespace, gang).is_some();
         if let Some(job) = job.filter(|_| !decided) {
+            if job.ending {
+                return Readiness::Off(Off::Finished);
+            }
             if !job.template_mutable() {
                 return Readiness::NotYet(NotYet::JobNotSuspended);
             }
