@@ -14,7 +14,7 @@ use soroi_engine::event::{Millis, Name};
 use soroi_watch::{Backoff, SplitMix64};
 use tokio::task::JoinSet;
 
-use crate::call::{Answer, Api, Call};
+use crate::call::{Answer, Api, Call, Refusal};
 use crate::kind::Target;
 
 /// The first pause after a failure; a conflict is over as soon as the other write is seen.
@@ -66,6 +66,17 @@ struct Trouble {
     until: Millis,
     /// It must be read back before anything else is sent.
     unread: bool,
+    /// How it was refused last, which was said then.
+    told: Option<Refusal>,
+}
+
+impl Trouble {
+    /// Whether it was not refused like this the last time.
+    fn is_news(&mut self, refusal: &Refusal) -> bool {
+        let news = self.told.as_ref() != Some(refusal);
+        self.told = Some(refusal.clone());
+        news
+    }
 }
 
 impl Lanes {
@@ -254,6 +265,7 @@ impl Lanes {
             pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE, random.next_u64()),
             until: 0,
             unread: true,
+            told: None,
         });
         let pause = trouble.pauses.next_wait();
         let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX).max(1);
@@ -262,7 +274,7 @@ impl Lanes {
         trouble.unread = true;
         self.due.insert((trouble.until, target.clone()));
         match &done.answer {
-            Answer::Refused(refusal) if !refusal.is_conflict() => {
+            Answer::Refused(refusal) if !refusal.is_conflict() && trouble.is_news(refusal) => {
                 tracing::warn!(%target, code = refusal.code, message = %refusal.message, "refused");
             }
             answer => tracing::debug!(%target, ?answer, pause, "will be read back"),

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 use soroi_clock::Clock;
+use soroi_watch::Outage;
 use tokio::sync::watch;
 
 /// Which Lease, and how it is held.
@@ -88,6 +89,7 @@ pub async fn elect(
         lapsed: None,
         tried: None,
         last_epoch: 0,
+        outage: Outage::new(Duration::ZERO),
     };
     loop {
         let resigned = async { resign.wait_for(|resigned| *resigned).await.is_ok() };
@@ -177,6 +179,8 @@ struct Elector {
     tried: Option<(i64, Timestamp)>,
     /// The largest epoch ever seen: a Lease that somebody deleted is made with a larger one.
     last_epoch: i64,
+    /// Requests that came to nothing, one after the other.
+    outage: Outage,
 }
 
 impl Elector {
@@ -199,8 +203,9 @@ impl Elector {
             return sent;
         }
         let left = Duration::try_from(held.until.duration_since(sent)).unwrap_or_default();
+        let clock = self.clock.clone();
         let write = self.write(&held.version, held.epoch, held.acquired, sent);
-        match self.clock.timeout(left, write).await.unwrap_or(Wrote::Unclear) {
+        match clock.timeout(left, write).await.unwrap_or(Wrote::Unclear) {
             Wrote::Done(version) => {
                 self.lead(Held { version, until: after(sent, self.settings.duration), ..held });
                 after(sent, self.settings.renew_every)
@@ -325,18 +330,14 @@ impl Elector {
         let lease = match self.clock.timeout(self.settings.request_timeout, asked).await {
             Ok(Ok(lease)) => lease,
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+                self.answered();
                 self.seen = None;
                 return Some(None);
             }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the lease cannot be read");
-                return None;
-            }
-            Err(late) => {
-                tracing::warn!(%late, "the lease cannot be read");
-                return None;
-            }
+            Ok(Err(error)) => return self.in_vain("read", &error),
+            Err(late) => return self.in_vain("read", &late),
         };
+        self.answered();
         let spec = lease.spec.unwrap_or_default();
         let version = lease.metadata.resource_version.unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -354,13 +355,32 @@ impl Elector {
         Some(self.seen.clone())
     }
 
-    async fn write(&self, version: &str, epoch: i64, acquired: Timestamp, now: Timestamp) -> Wrote {
+    /// A request came to nothing. That is said once, and then less and less often: the lease is asked for
+    /// every few seconds, and whoever reads the log knows by then.
+    fn in_vain<T>(&mut self, what: &str, error: &dyn std::error::Error) -> Option<T> {
+        match self.outage.fails(self.clock.now()) {
+            Some(told) => {
+                let (lasts, tries) = (told.lasts, told.failures);
+                tracing::warn!(%error, ?lasts, tries, "the lease cannot be {what}: is the API server there?");
+            }
+            None => tracing::debug!(%error, "the lease cannot be {what}"),
+        }
+        None
+    }
+
+    fn answered(&mut self) {
+        if let Some(after) = self.outage.works(self.clock.now()) {
+            tracing::info!(?after, "the API server answers again");
+        }
+    }
+
+    async fn write(&mut self, version: &str, epoch: i64, acquired: Timestamp, now: Timestamp) -> Wrote {
         let mut lease = self.lease(epoch, acquired, now);
         lease["metadata"]["resourceVersion"] = json!(version);
         self.send("PUT", self.path(), &lease).await
     }
 
-    async fn send(&self, method: &str, path: String, lease: &Value) -> Wrote {
+    async fn send(&mut self, method: &str, path: String, lease: &Value) -> Wrote {
         let request = http::Request::builder()
             .method(method)
             .uri(path)
@@ -369,19 +389,17 @@ impl Elector {
         let Ok(request) = request else { return Wrote::Unclear };
         let asked = self.client.request::<Lease>(request);
         match self.clock.timeout(self.settings.request_timeout, asked).await {
-            Ok(Ok(lease)) => Wrote::Done(lease.metadata.resource_version.unwrap_or_default()),
+            Ok(Ok(lease)) => {
+                self.answered();
+                Wrote::Done(lease.metadata.resource_version.unwrap_or_default())
+            }
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                self.answered();
                 tracing::debug!(message = status.message, "the lease was not written");
                 Wrote::Overtaken
             }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the lease cannot be written");
-                Wrote::Unclear
-            }
-            Err(late) => {
-                tracing::warn!(%late, "the lease cannot be written");
-                Wrote::Unclear
-            }
+            Ok(Err(error)) => self.in_vain("written", &error).unwrap_or(Wrote::Unclear),
+            Err(late) => self.in_vain("written", &late).unwrap_or(Wrote::Unclear),
         }
     }
 

@@ -136,7 +136,7 @@ pub(crate) fn group(
         }
         (None, Stage::Admitted { settled: true, .. }) => Verdict::Ready,
         // Without pods there is no gang that could be told anything.
-        (None, _) if members.is_empty() && least > 0 => Verdict::TooFewPods,
+        (None, _) if members.is_empty() => Verdict::TooFewPods,
         _ => Verdict::Underway,
     };
     let admitted = matches!(stage, Stage::Admitted { .. });

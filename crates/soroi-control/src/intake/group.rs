@@ -30,7 +30,7 @@ pub struct GroupFacts {
     pub key: Name,
     /// The job that made it, if one did.
     pub owner: Option<Owner>,
-    /// How many pods must start together.
+    /// How many pods must start together; at least one.
     pub min_member: u32,
     /// The same per role that has a minimum. Empty when its sum exceeds `min_member`: Volcano ignores
     /// it then (`JobInfo.CheckTaskValid`, 1.15).
@@ -80,6 +80,7 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
     let needed = roles.values().fold(0_u32, |sum, least| sum.saturating_add(*least));
     let negative = min_member.is_err().then(|| Invalid::new("spec.minMember", "must not be negative"));
     let min_member = min_member.unwrap_or(0);
+    let min_per_role = if needed <= min_member { roles } else { BTreeMap::new() };
     let succeeded = group.status.as_ref().and_then(|status| status.succeeded);
     Ok(GroupFacts {
         key: group_key(&namespace, &name),
@@ -87,8 +88,9 @@ pub fn group(group: &volcano::PodGroup) -> Result<GroupFacts, Invalid> {
         namespace,
         name,
         owner: Owner::of(meta),
-        min_member,
-        min_per_role: if needed <= min_member { roles } else { BTreeMap::new() },
+        // Who asks for none at once is content with one: nothing is no gang.
+        min_member: min_member.max(1),
+        min_per_role,
         volcano_queue: Arc::from(spec.queue()),
         queue: some_name(meta.labels.as_ref().and_then(|labels| labels.get(kueue_keys::QUEUE_NAME))),
         priority_class: some_name(spec.priority_class_name.as_ref()),

@@ -196,3 +196,28 @@ fn one_gang_in_trouble_holds_up_nobody() {
         97 ms  PATCH a1 -> 200"#]],
     );
 }
+
+#[test]
+fn the_same_refusal_is_news_once() {
+    simulated(|clock| async move {
+        let script = Script::new(&[422, 200, 422, 200, 403]);
+        let mut lanes = script.lanes(&clock, 1);
+        lanes.set(&"l".into(), vec![write("x"), write("x"), write("x")]);
+        let mut news = Vec::new();
+        while news.len() < 3 {
+            lanes.pump(clock.now_millis());
+            if lanes.busy.is_empty() {
+                let due = lanes.next_due().unwrap();
+                clock.sleep_until(jiff::Timestamp::from_millisecond(due).unwrap()).await;
+                continue;
+            }
+            let done = lanes.next().await;
+            let before = lanes.trouble.get(&done.write.target).and_then(|trouble| trouble.told.clone());
+            lanes.ended(&done, clock.now_millis());
+            if let Answer::Refused(refusal) = &done.answer {
+                news.push((refusal.code, before.as_ref() != Some(refusal)));
+            }
+        }
+        assert_eq!(news, [(422, true), (422, false), (403, true)]);
+    });
+}

@@ -18,7 +18,7 @@ use soroi_engine::decision::{self, PodSetAdmission, TopologyPlaces};
 use soroi_engine::event::PodSet;
 use soroi_engine::reason::{NotYet, Off, Reason, UndoReason};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The Workload that is spoken of, and when.
 #[derive(Clone, Copy, Debug)]
@@ -270,6 +270,11 @@ pub fn pods_ready(status: &mut WorkloadStatus, ready: bool, at: Moment) {
 pub fn finish(status: &mut WorkloadStatus, succeeded: bool, message: &str, at: Moment) {
     let reason = if succeeded { word::SUCCEEDED } else { word::FAILED };
     at.set(status, condition::FINISHED, true, reason, message.into());
+    // One that waited does so no more, whatever for.
+    let waits = |shown: &Condition| shown.status == "False";
+    if conditions::get(&status.conditions, condition::QUOTA_RESERVED).is_some_and(waits) {
+        at.set(status, condition::QUOTA_RESERVED, false, reason, message.into());
+    }
 }
 
 /// It has ended once, and what it stands for wants to run again: it waits as a new one does.

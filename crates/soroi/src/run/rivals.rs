@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Deserialize;
 use soroi_clock::Clock;
+use soroi_watch::Outage;
 use tokio::sync::watch;
 
 use super::apply::get;
@@ -29,6 +30,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(30);
 /// At start, and later.
 const LOOK_AT_START: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// For how long an API server may be away before that is worth a line here.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who runs beside us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,13 +157,15 @@ pub(crate) async fn watch(
     rivals: watch::Sender<Rivals>,
 ) -> anyhow::Result<()> {
     let (mut kueue, mut volcano) = (Watched::default(), Watched::default());
+    let mut outage = Outage::new(PATIENCE);
     loop {
         match leases(&client, KUEUE).await {
             Ok(leases) => refuse(&alive(&kueue.take(&leases, clock.now())))?,
-            Err(error) => tracing::warn!(%error, "cannot look for Kueue's lease"),
+            Err(error) => in_vain(&mut outage, "Kueue's", &error, clock.now()),
         }
         match leases(&client, VOLCANO).await {
             Ok(leases) => {
+                outage.works(clock.now());
                 let lives = volcano.take(&leases, clock.now());
                 let now = Rivals { volcano: lives.iter().any(|(_, life)| *life != Life::Dead) };
                 rivals.send_if_modified(|known| {
@@ -169,9 +174,17 @@ pub(crate) async fn watch(
                     changed
                 });
             }
-            Err(error) => tracing::warn!(%error, "cannot look for Volcano's lease"),
+            Err(error) => in_vain(&mut outage, "Volcano's", &error, clock.now()),
         }
         clock.sleep(LOOK_EVERY).await;
+    }
+}
+
+/// An API server that is away is told of by whoever holds the lease.
+fn in_vain(outage: &mut Outage, whose: &str, error: &kube::Error, now: Timestamp) {
+    match outage.fails(now) {
+        Some(told) => tracing::warn!(%error, lasts = ?told.lasts, "cannot look for {whose} lease"),
+        None => tracing::debug!(%error, "cannot look for {whose} lease"),
     }
 }
 

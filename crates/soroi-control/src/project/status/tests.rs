@@ -307,3 +307,16 @@ fn kinds_of_reasons_have_kueues_words() {
     assert_eq!(pending_word(&Reason::NotYet(NotYet::Gated("g".into()))), "AdmissionGated");
     assert_eq!(pending_word(&Reason::NamespaceMismatch), "Pending");
 }
+
+#[test]
+fn who_ends_while_it_waits_waits_for_nothing_any_more() {
+    let mut status = WorkloadStatus::default();
+    pending(&mut status, word::PENDING, "insufficient quota", &pod_sets(), at(0));
+    finish(&mut status, false, "All pods of the group have ended", at(9));
+    check(
+        &status,
+        expect![[r#"
+            0   QuotaReserved=False Failed: All pods of the group have ended
+            9   Finished=True Failed: All pods of the group have ended"#]],
+    );
+}
