@@ -95,13 +95,11 @@ fn both(name: &str, spec: &Value) -> [(String, Value); 2] {
 /// controller runs it.
 fn jobs() -> Value {
     let [runs_here, owner] = manageable();
-    // An empty name is none, as with Kueue: nobody would ever start that Job.
-    let named = format!("object.metadata.?labels[?'{}'].orValue('') != ''", kueue::QUEUE_NAME);
     json!({
-        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME, "Exists"),
+        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME),
         "matchConditions": [
             condition("runs", "!has(object.spec.suspend) || !object.spec.suspend"),
-            condition("names-a-queue", &named), runs_here, owner,
+            condition("names-a-queue", &format!("{} != ''", queue_name())), runs_here, owner,
         ],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
@@ -113,20 +111,34 @@ fn jobs() -> Value {
 /// parameter), and is suspended at once: the policy for Jobs with a queue would not be asked again.
 /// It is not ours yet, so nothing that goes wrong may keep it from being created.
 fn default_queue() -> Value {
+    let mut asked = vec![names_no_queue()];
+    asked.extend(manageable());
+    // No selector says "no label, or an empty one".
+    let constraints = json!({ "resourceRules": created("batch", "jobs") });
     let labels = format!("labels: {{'{}': '{}'}}", kueue::QUEUE_NAME, soroi_webhook::DEFAULT_QUEUE);
     json!({
         "paramKind": {
             "apiVersion": format!("{}/{}", soroi_api::kueue::GROUP, soroi_api::kueue::VERSION),
             "kind": "LocalQueue",
         },
-        "matchConstraints": constraints("batch", "jobs", kueue::QUEUE_NAME, "DoesNotExist"),
-        "matchConditions": manageable(),
+        "matchConstraints": constraints,
+        "matchConditions": asked,
         "failurePolicy": "Ignore",
         "reinvocationPolicy": "IfNeeded",
         "mutations": [mutation(&format!(
             "Object{{metadata: Object.metadata{{{labels}}}, spec: Object.spec{{suspend: true}}}}"
         ))],
     })
+}
+
+/// The queue that a Job names. An empty name is none, as with Kueue (`jobframework.QueueNameForObject`).
+fn queue_name() -> String {
+    format!("object.metadata.?labels[?'{}'].orValue('')", kueue::QUEUE_NAME)
+}
+
+/// A Job may get the default queue.
+pub(crate) fn names_no_queue() -> Value {
+    condition("names-no-queue", &format!("{} == ''", queue_name()))
 }
 
 /// A Job runs under Kubernetes' own controller, and no owner of it is managed instead.
@@ -158,7 +170,7 @@ fn pods(label: &str, scheduler: &str) -> Value {
     );
     let ours = format!("Object{{spec: Object.spec{{schedulerName: '{scheduler}'}}}}");
     json!({
-        "matchConstraints": constraints("", "pods", label, "Exists"),
+        "matchConstraints": constraints("", "pods", label),
         "matchConditions": [condition("names-no-scheduler", &unnamed), condition("is-not-pinned", &free)],
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
@@ -166,13 +178,18 @@ fn pods(label: &str, scheduler: &str) -> Value {
     })
 }
 
-fn constraints(group: &str, resource: &str, label: &str, operator: &str) -> Value {
+/// New objects that carry this label.
+fn constraints(group: &str, resource: &str, label: &str) -> Value {
     json!({
-        "resourceRules": [
-            { "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource] },
-        ],
-        "objectSelector": { "matchExpressions": [{ "key": label, "operator": operator }] },
+        "resourceRules": created(group, resource),
+        "objectSelector": { "matchExpressions": [{ "key": label, "operator": "Exists" }] },
     })
+}
+
+fn created(group: &str, resource: &str) -> Value {
+    json!([
+        { "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource] },
+    ])
 }
 
 fn condition(name: &str, expression: &str) -> Value {

@@ -71,6 +71,10 @@ fn in_a_namespace_with_a_default_queue(plane: &Plane) -> String {
         ("without labels", with(unlabelled(), "/metadata/labels", json!({}))),
         ("suspended already", with(unlabelled(), "/spec/suspend", json!(true))),
         (
+            "with an empty queue",
+            with(unlabelled(), "/metadata/labels", json!({ "kueue.x-k8s.io/queue-name": "" })),
+        ),
+        (
             "with a queue",
             with(unlabelled(), "/metadata/labels", json!({ "kueue.x-k8s.io/queue-name": "own" })),
         ),
@@ -176,6 +180,7 @@ fn policies_do_what_the_webhook_does() {
         default: without a queue: default, suspended
         default: without labels: default, suspended
         default: suspended already: default, suspended
+        default: with an empty queue: default, suspended
         default: with a queue: own, suspended
         default: run by another controller: none, runs
         default: owned by a job: none, runs

@@ -122,6 +122,10 @@ fn policies_match_by_label_and_say_what_they_change() {
           "failurePolicy": "Ignore",
           "matchConditions": [
             {
+              "expression": "object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].orValue('') == ''",
+              "name": "names-no-queue"
+            },
+            {
               "expression": "!has(object.spec.managedBy) || object.spec.managedBy in ['', 'kubernetes.io/job-controller']",
               "name": "runs-here"
             },
@@ -131,14 +135,6 @@ fn policies_match_by_label_and_say_what_they_change() {
             }
           ],
           "matchConstraints": {
-            "objectSelector": {
-              "matchExpressions": [
-                {
-                  "key": "kueue.x-k8s.io/queue-name",
-                  "operator": "DoesNotExist"
-                }
-              ]
-            },
             "resourceRules": [
               {
                 "apiGroups": [

@@ -152,9 +152,11 @@ fn moves() -> Value {
 fn default_queue(client_config: Value) -> Value {
     let jobs = rule(("batch", "v1"), &["jobs"], &["CREATE"]);
     let mut webhook = webhook("default-queue", "Ignore", client_config, &[jobs]);
-    webhook["objectSelector"] = selector(kueue::QUEUE_NAME, "DoesNotExist");
     webhook["timeoutSeconds"] = UNMANAGED_TIMEOUT_SECS.into();
-    webhook["matchConditions"] = json!(admission::manageable());
+    // No selector says "no label, or an empty one".
+    let mut asked = vec![admission::names_no_queue()];
+    asked.extend(admission::manageable());
+    webhook["matchConditions"] = json!(asked);
     webhook
 }
 
@@ -191,10 +193,6 @@ fn webhook(name: &str, failure_policy: &str, client_config: Value, rules: &[Valu
 
 /// Only objects that have, or had, this label.
 fn having(label: &str, mut webhook: Value) -> Value {
-    webhook["objectSelector"] = selector(label, "Exists");
+    webhook["objectSelector"] = json!({ "matchExpressions": [{ "key": label, "operator": "Exists" }] });
     webhook
-}
-
-fn selector(label: &str, operator: &str) -> Value {
-    json!({ "matchExpressions": [{ "key": label, "operator": operator }] })
 }
