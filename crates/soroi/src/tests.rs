@@ -59,6 +59,17 @@ fn the_demo_keeps_what_it_promises() {
         let ms = facts["afterHogDeleted"]["msToAllBound"].take();
         facts["afterHogDeleted"]["msToAllBound"] = ms.is_f64().into();
     }
+    // What was promised stays as it is; reasons are beside it.
+    let reasons = facts.iter_mut().map(|facts| {
+        let reasons = facts.as_object_mut().and_then(|facts| facts.remove("reasons")).unwrap();
+        format!("{}: {reasons}\n", facts["configuration"])
+    });
+    expect![[r#"
+        "QuotaOnly": {"afterCordon":{},"afterHogDeleted":{"second":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed"},"withHog":{"second":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed","train":"0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient example.com/gpu. no new claims to deallocate, preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod."}}
+        "TopologyOnly": {"afterCordon":{"train-2":"0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},"afterHogDeleted":{},"withHog":{"train":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed"}}
+        "AfterAdmission": {"afterCordon":{},"afterHogDeleted":{"second":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed"},"withHog":{"second":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed","train":"0/2 nodes are unavailable."}}
+        "Unified": {"afterCordon":{},"afterHogDeleted":{},"withHog":{"train":"couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor gpu-flavor, 2 more needed"}}
+    "#]].assert_eq(&reasons.collect::<String>());
     let lines: Vec<String> = facts.iter().map(|facts| format!("{facts}\n")).collect();
     expect![[r#"
         {"afterCordon":{"running":4,"whole":true},"afterHogDeleted":{"msToAllBound":true,"running":4},"configuration":"QuotaOnly","withHog":{"admitted":true,"gpuQuotaUsed":4,"pending":1,"running":3,"secondJobRunning":0}}

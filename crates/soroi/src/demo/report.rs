@@ -96,7 +96,7 @@ pub(crate) fn broken_promises(facts: &Facts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::story::{AfterCordon, AfterHogDeleted, WithHog};
+    use super::super::story::{AfterCordon, AfterHogDeleted, Reasons, WithHog};
     use super::*;
     use expect_test::expect;
 
@@ -112,12 +112,16 @@ mod tests {
             },
             after_hog_deleted: AfterHogDeleted { running: 4, ms_to_all_bound: Some(1.25) },
             after_cordon: AfterCordon { running: 4, whole: true },
+            reasons: Reasons {
+                with_hog: [("train", "only 3 out of 4 pod(s) fit".to_owned())].into(),
+                ..Reasons::default()
+            },
             why: "topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s)".into(),
         }
     }
 
     #[test]
-    fn the_output_has_exactly_the_promised_fields() {
+    fn the_output_has_the_promised_fields_and_the_reasons() {
         expect![[r#"
             {
               "configuration": "Unified",
@@ -135,6 +139,13 @@ mod tests {
               "afterCordon": {
                 "running": 4,
                 "whole": true
+              },
+              "reasons": {
+                "withHog": {
+                  "train": "only 3 out of 4 pod(s) fit"
+                },
+                "afterHogDeleted": {},
+                "afterCordon": {}
               }
             }"#]]
         .assert_eq(&serde_json::to_string_pretty(&unified()).unwrap());
@@ -153,6 +164,7 @@ mod tests {
             },
             after_hog_deleted: AfterHogDeleted { running: 3, ms_to_all_bound: None },
             after_cordon: AfterCordon { running: 3, whole: false },
+            reasons: Reasons::default(),
             why: String::new(),
         };
         let text = table(&[quota_only, unified()]).to_string();

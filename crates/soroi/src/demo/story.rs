@@ -3,7 +3,7 @@
 //! The same steps for every policy, through the API alone. Knows the story; never how it is shown.
 #![expect(clippy::disallowed_methods, reason = "msToAllBound is wall time: simulated time would be 0")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -86,6 +86,8 @@ pub(crate) struct Facts {
     pub(crate) with_hog: WithHog,
     pub(crate) after_hog_deleted: AfterHogDeleted,
     pub(crate) after_cordon: AfterCordon,
+    /// Why jobs waited, at the moments that the facts above are of.
+    pub(crate) reasons: Reasons,
     /// What Soroi says about the waiting job; shown, not part of the output.
     #[serde(skip)]
     pub(crate) why: String,
@@ -115,6 +117,15 @@ pub(crate) struct AfterCordon {
     pub(crate) whole: bool,
 }
 
+/// By job: why it, or some of its pods, waited. Who did not wait is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reasons {
+    pub(crate) with_hog: BTreeMap<&'static str, String>,
+    pub(crate) after_hog_deleted: BTreeMap<&'static str, String>,
+    pub(crate) after_cordon: BTreeMap<&'static str, String>,
+}
+
 impl Facts {
     pub(crate) fn new(policy: Policy) -> Self {
         Self {
@@ -122,6 +133,7 @@ impl Facts {
             with_hog: WithHog::default(),
             after_hog_deleted: AfterHogDeleted::default(),
             after_cordon: AfterCordon::default(),
+            reasons: Reasons::default(),
             why: String::new(),
         }
     }
@@ -166,6 +178,7 @@ pub(crate) async fn play(beat: Beat, hands: Hands, mut facts: Facts) -> anyhow::
             hands.create::<Job>(manifests::job("second", 2, "30s", None)).await?;
             hands.wait(SETTLE).await;
             facts.with_hog = with_hog(&hands).await?;
+            facts.reasons.with_hog = waiting(&hands, beat).await?;
         }
         Beat::SecondEnds => hands.wait(Duration::from_secs(40)).await,
         Beat::HogLeaves => {
@@ -173,6 +186,7 @@ pub(crate) async fn play(beat: Beat, hands: Hands, mut facts: Facts) -> anyhow::
             hands.wait(SETTLE).await;
             let running = in_phase(&members(&hands, "train").await?, "Running");
             facts.after_hog_deleted = AfterHogDeleted { running, ms_to_all_bound };
+            facts.reasons.after_hog_deleted = waiting(&hands, beat).await?;
         }
         Beat::JobsFinish => {
             for job in ["train", "second"] {
@@ -190,6 +204,7 @@ pub(crate) async fn play(beat: Beat, hands: Hands, mut facts: Facts) -> anyhow::
             let whole = hands.until(SOON, || whole(&hands, "train-2")).await?;
             let running = in_phase(&members(&hands, "train-2").await?, "Running");
             facts.after_cordon = AfterCordon { running, whole };
+            facts.reasons.after_cordon = waiting(&hands, beat).await?;
             hands.uncordon(&node).await?;
         }
         Beat::NoSpareTries => {
@@ -320,6 +335,32 @@ pub(crate) fn gpus_held(workload: &Workload) -> i64 {
     let admission = workload.status.as_ref().and_then(|status| status.admission.as_ref());
     let assignments = admission.map(|admission| admission.pod_set_assignments.as_slice()).unwrap_or_default();
     assignments.iter().filter_map(|pod_set| pod_set.resource_usage.get(GPU)?.base_units(GPU).ok()).sum()
+}
+
+/// Why jobs of this step wait, of those that do.
+async fn waiting(hands: &Hands, beat: Beat) -> anyhow::Result<BTreeMap<&'static str, String>> {
+    let mut reasons = BTreeMap::new();
+    for job in beat.jobs() {
+        let mut reason = why(hands, job).await?;
+        if reason.is_empty() {
+            reason = why_a_pod_waits(hands, job).await?;
+        }
+        if !reason.is_empty() && !finished(hands, job).await? {
+            reasons.insert(*job, reason);
+        }
+    }
+    Ok(reasons)
+}
+
+/// What is said about the first pod of a job, by name, that waits for a node.
+async fn why_a_pod_waits(hands: &Hands, job: &str) -> anyhow::Result<String> {
+    let said = members(hands, job).await?.into_iter().filter_map(|pod| {
+        let conditions = pod.status?.conditions?;
+        let waits =
+            conditions.into_iter().find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
+        Some((pod.metadata.name, waits.message?))
+    });
+    Ok(said.min().map(|(_, message)| message).unwrap_or_default())
 }
 
 /// What Soroi says about a waiting job.
