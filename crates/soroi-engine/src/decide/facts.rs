@@ -189,8 +189,10 @@ impl Engine {
     fn plan_gone(&mut self, id: &GangId) {
         self.plans.remove(id);
         if let Some(state) = self.gangs.get_mut(id) {
-            state.plan_echoes = false;
-            self.plans_lost.insert(id.clone());
+            // The end of an admission that is over takes nothing from the next one.
+            if !std::mem::take(&mut state.plan_echoes) {
+                self.plans_lost.insert(id.clone());
+            }
             self.touch(id);
         }
     }

@@ -24,6 +24,8 @@ impl Engine {
         if matches!(held.phase, Phase::Assumed | Phase::Replacing) {
             held.phase = Phase::Committed;
             held.progressed_at = now;
+            // Its plan is of this admission now.
+            state.plan_echoes = false;
             self.touch(id);
         }
     }

@@ -134,7 +134,6 @@ fn what_ended_in_an_earlier_run_is_no_member_of_the_next() {
             done train-9
             ready train
               admit train; mainx1 [default] a*1
-              place train; mainx1 [default] a*1
             show
               a: (train)
               train: committed, 0 running

@@ -104,13 +104,11 @@ fn members_that_do_not_appear_in_time_undo_the_gang_which_pauses() {
               undo train: StartTimeout(Lack { role: None, have: 1, need: 2 })
               pending train: pausing before it is tried again
               admit train; mainx2 [default] a*2
-              place train; mainx2 [default] a*2
             wait 60s
               undo train: StartTimeout(Lack { role: None, have: 0, need: 2 })
               pending train: pausing before it is tried again
             wait 3s
               admit train; mainx2 [default] a*2
-              place train; mainx2 [default] a*2
         "#]],
     );
 }
@@ -228,7 +226,6 @@ fn a_sidecar_that_fits_nowhere_is_learnt() {
               pending train: couldn't assign flavors to pod set workers: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
             node b gpu=2 cpu=1300
               admit train; workersx2 [default] a*1 b*1
-              place train; workersx2 [default] a*1 b*1
               bind train-2 to a
               bind train-3 to b
               settled train

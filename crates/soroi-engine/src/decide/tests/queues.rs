@@ -348,7 +348,6 @@ fn hold_and_drain() {
               settled late
             queue dq gpu=4
               admit two; mainx1 [default] n*1
-              place two; mainx1 [default] n*1
               bind two-1 to n
               settled two
             door dq queue=dq drain

@@ -293,7 +293,6 @@ fn switched_off_it_leaves_and_comes_back() {
               pending train: The workload is deactivated
             ready train
               admit train; mainx2 [default] a*2
-              place train; mainx2 [default] a*2
               bind train-2 to a
               bind train-3 to a
               settled train
@@ -676,6 +675,42 @@ fn a_plan_that_was_removed_by_force_is_written_again() {
             show
               a: train-0 train-1
               train: committed, 2 running
+        "#]],
+    );
+}
+
+#[test]
+fn the_end_of_an_earlier_plan_is_no_loss_of_the_next_one() {
+    check(
+        "
+        node a gpu=2
+        queue q gpu=2
+        gang g queue=q pods=2 gpu=1
+        off g
+        undone g
+        ready g
+        show
+        ",
+        expect![[r#"
+            node a gpu=2
+            queue q gpu=2
+            gang g queue=q pods=2 gpu=1
+              admit g; mainx2 [default] a*2
+              bind g-0 to a
+              bind g-1 to a
+              settled g
+            off g
+              undo g after its start: Off(Deactivated)
+              pending g: The workload is deactivated
+            undone g
+            ready g
+              admit g; mainx2 [default] a*2
+              bind g-2 to a
+              bind g-3 to a
+              settled g
+            show
+              a: g-2 g-3
+              g: committed, 2 running
         "#]],
     );
 }
