@@ -199,12 +199,14 @@ fn lack(world: &World, view: &GangView<'_>) -> Option<String> {
     view.lacking_role().map(|(role, have, need)| format!("{have} of {need} members of role {role}"))
 }
 
-/// Whether all-or-nothing no longer concerns the gang: it ended, or its objects are going.
+/// Whether all-or-nothing does not concern the gang: it ended, or its objects are going, or another
+/// scheduler places what it is made of.
 fn over(view: &GangView<'_>) -> bool {
     let going = |object: &&Value| !object["metadata"]["deletionTimestamp"].is_null();
     let objects = view.jobs.iter().chain(view.group.iter());
     let nothing_left = view.jobs.is_empty() && view.group.is_none();
-    nothing_left || view.state() == State::Finished || view.jobs_ended() || objects.clone().any(going)
+    let ended = view.state() == State::Finished || view.jobs_ended();
+    nothing_left || ended || view.is_of_another_scheduler() || objects.clone().any(going)
 }
 
 /// Invariant 1 as time passes: a gang rests whole or empty. While the story has stopped the product, gangs

@@ -32,9 +32,9 @@ const HTTP_BIND_ADDRESS: &str = "0.0.0.0:8081";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  soroi manifests | kubectl apply --server-side -f -
+  soroi manifests | kubectl apply --server-side --force-conflicts -f -
       install, or upgrade to this version
-  soroi manifests --namespace batch --image registry.local/soroi:1 --config soroi.yaml > soroi.yaml
+  soroi manifests --namespace batch --image registry.local/soroi:1 --config soroi.yaml > install.yaml
       keep the manifest in a repository of yours, with your settings
   soroi manifests | kubectl delete --ignore-not-found -f -
       remove everything; before that, delete what uses it while Soroi still runs: jobs, Workloads,

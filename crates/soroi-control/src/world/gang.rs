@@ -338,7 +338,9 @@ impl World {
                 topology: set.topology,
             })
             .collect();
-        gang.foreign_scheduler = members.schedulers().into_iter().find_map(|named| self.foreign(named));
+        // They exist: nobody gives them another scheduler any more, not even in the place of the default one.
+        let serve = |named: &&Name| self.context.schedulers.serve(named);
+        gang.foreign_scheduler = members.schedulers().into_iter().find(|named| !serve(named)).cloned();
         gang.local_queue = gang.local_queue.or_else(|| members.queue().cloned());
         if gang.local_queue.is_none() {
             // The annotations are Kueue's, and without its queues there is no Topology.

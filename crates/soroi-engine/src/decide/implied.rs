@@ -18,7 +18,7 @@ impl Engine {
     /// Holds what a gang's bound members need, if there are any.
     pub(super) fn adopt_bound(&mut self, fact: &Gang, now: Millis, out: &mut Vec<Decision>) {
         let ready = matches!(fact.readiness, Readiness::Ready | Readiness::NotYet(NotYet::MembersMissing(_)));
-        if !ready || !self.policy_of(fact).soroi_binds() {
+        if !ready || !self.policy_of(fact).soroi_binds() || fact.foreign_scheduler.is_some() {
             return;
         }
         let Some(admission) = self.implied_admission(fact) else { return };

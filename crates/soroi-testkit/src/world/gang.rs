@@ -146,6 +146,12 @@ impl<'a> GangView<'a> {
             .collect()
     }
 
+    /// Whether it is made of pods that exist and name another scheduler than Soroi, or none.
+    pub fn is_of_another_scheduler(&self) -> bool {
+        let others = |pod: &&Value| !matches!(text(&pod["spec"]["schedulerName"]), "soroi" | "volcano");
+        self.jobs.is_empty() && !self.pods.is_empty() && self.pods.iter().all(others)
+    }
+
     /// Number of members with this phase.
     pub fn in_phase(&self, phase: &str) -> usize {
         self.pods.iter().filter(|pod| pod["status"]["phase"] == phase).count()
