@@ -22,36 +22,15 @@ pub(crate) fn labels(path: &str, labels: &Value, findings: &mut Findings) {
 /// A label selector.
 pub(crate) fn selector(path: &str, selector: &Value, findings: &mut Findings) {
     labels(&format!("{path}.matchLabels"), &selector["matchLabels"], findings);
-    for (ix, expression) in items(&selector["matchExpressions"]).iter().enumerate() {
-        let path = format!("{path}.matchExpressions[{ix}]");
-        if expression["key"].as_str().is_some_and(|key| !is_label_key(key)) {
-            findings.invalid(format!("{path}.key"), &expression["key"], LABEL_KEY_WORDS);
-        }
-        let values = items(&expression["values"]);
-        match expression["operator"].as_str() {
-            Some("In" | "NotIn") if values.is_empty() => {
-                findings.required(format!("{path}.values"), "must be given for operator In or NotIn");
-            }
-            Some("Exists" | "DoesNotExist") if !values.is_empty() => {
-                findings.forbidden(
-                    format!("{path}.values"),
-                    "must not be given for operator Exists or DoesNotExist",
-                );
-            }
-            Some("In" | "NotIn" | "Exists" | "DoesNotExist") => {}
-            _ => findings.not_supported(
-                format!("{path}.operator"),
-                &expression["operator"],
-                &["In", "NotIn", "Exists", "DoesNotExist"],
-            ),
-        }
-        for (at, value) in values.iter().enumerate() {
-            if value.as_str().is_some_and(|value| !is_label_value(value)) {
-                findings.invalid(format!("{path}.values[{at}]"), value, LABEL_VALUE_WORDS);
-            }
-        }
+    for (ix, one) in items(&selector["matchExpressions"]).iter().enumerate() {
+        expression(&format!("{path}.matchExpressions[{ix}]"), one, &OF_LABELS, findings);
     }
 }
+
+/// Operators of a label selector.
+const OF_LABELS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+/// Operators of a node selector term.
+const OF_NODES: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
 
 /// Node affinity that must hold: pods with such a template could not be created otherwise.
 pub(crate) fn node_affinity(path: &str, affinity: &Value, findings: &mut Findings) {
@@ -67,7 +46,7 @@ pub(crate) fn node_affinity(path: &str, affinity: &Value, findings: &mut Finding
     }
     for (ix, term) in terms.iter().enumerate() {
         for (at, one) in items(&term["matchExpressions"]).iter().enumerate() {
-            node_expression(&format!("{path}[{ix}].matchExpressions[{at}]"), one, findings);
+            expression(&format!("{path}[{ix}].matchExpressions[{at}]"), one, &OF_NODES, findings);
         }
         for (at, one) in items(&term["matchFields"]).iter().enumerate() {
             node_field(&format!("{path}[{ix}].matchFields[{at}]"), one, findings);
@@ -75,12 +54,13 @@ pub(crate) fn node_affinity(path: &str, affinity: &Value, findings: &mut Finding
     }
 }
 
-fn node_expression(path: &str, expression: &Value, findings: &mut Findings) {
+/// One requirement of a selector that knows these operators.
+fn expression(path: &str, expression: &Value, operators: &[&str], findings: &mut Findings) {
     if expression["key"].as_str().is_some_and(|key| !is_label_key(key)) {
         findings.invalid(format!("{path}.key"), &expression["key"], LABEL_KEY_WORDS);
     }
     let values = items(&expression["values"]);
-    match expression["operator"].as_str() {
+    match expression["operator"].as_str().filter(|operator| operators.contains(operator)) {
         Some("In" | "NotIn") if values.is_empty() => {
             findings.required(format!("{path}.values"), "must be given for operator In or NotIn");
         }
@@ -91,12 +71,8 @@ fn node_expression(path: &str, expression: &Value, findings: &mut Findings) {
         Some("Gt" | "Lt") if !is_one_number(values) => {
             findings.required(format!("{path}.values"), "must be one whole number for operator Gt or Lt");
         }
-        Some("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt") => {}
-        _ => findings.not_supported(
-            format!("{path}.operator"),
-            &expression["operator"],
-            &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"],
-        ),
+        Some(_) => {}
+        None => findings.not_supported(format!("{path}.operator"), &expression["operator"], operators),
     }
     for (at, value) in values.iter().enumerate() {
         if value.as_str().is_some_and(|value| !is_label_value(value)) {
