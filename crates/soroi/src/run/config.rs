@@ -355,7 +355,18 @@ fn millis(span: Duration) -> i64 {
 
 /// As Kubernetes writes spans of time: `90s`, `1m30s`, `500ms`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a span of time such as 90s or 1m30s")]
+    enum Written {
+        Text(String),
+        Number(f64),
+    }
+    let text = match Written::deserialize(deserializer)? {
+        Written::Text(text) => text,
+        Written::Number(number) => {
+            return Err(serde::de::Error::custom(format!("{number} has no unit: write {number}s for seconds")));
+        }
+    };
     let refused = |why: &str| Err(serde::de::Error::custom(format!("{text:?} {why}")));
     let Some(seconds) = seconds(text.strip_prefix(['-', '+']).unwrap_or(&text)) else {
         return refused("is no span of time such as 90s or 1m30s");

@@ -255,13 +255,16 @@ impl Observer for Metrics {
     fn cluster_queue(&self, status: &ClusterQueueStatus) {
         let cluster_queue = status.name.to_string();
         let queue = Queue { cluster_queue: cluster_queue.clone() };
-        // What is inadmissible just now is decided again on every change that could help it.
-        let pending = QueueState { cluster_queue: cluster_queue.clone(), status: "active" };
-        self.pending.get_or_create(&pending).set(status.pending.into());
+        // What does not fit is decided again on every change that could help it, and so is active, unless
+        // its queue admits nothing.
+        let works = status.inactive.is_none();
+        for (state, here) in [("active", works), ("inadmissible", !works)] {
+            let labels = QueueState { cluster_queue: cluster_queue.clone(), status: state };
+            self.pending.get_or_create(&labels).set(if here { status.pending.into() } else { 0 });
+        }
         self.reserving.get_or_create(&queue).set(status.reserving.into());
         self.admitted.get_or_create(&queue).set(status.admitted.into());
-        for (state, holds) in [("active", status.inactive.is_none()), ("pending", status.inactive.is_some())]
-        {
+        for (state, holds) in [("active", works), ("pending", !works)] {
             let labels = QueueState { cluster_queue: cluster_queue.clone(), status: state };
             self.active.get_or_create(&labels).set(holds.into());
         }
@@ -273,7 +276,7 @@ impl Observer for Metrics {
         let queue = Queue { cluster_queue: cluster_queue.clone() };
         self.reserving.remove(&queue);
         self.admitted.remove(&queue);
-        for status in ["active", "pending"] {
+        for status in ["active", "inadmissible", "pending"] {
             let labels = QueueState { cluster_queue: cluster_queue.clone(), status };
             self.pending.remove(&labels);
             self.active.remove(&labels);

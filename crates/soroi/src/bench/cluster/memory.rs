@@ -49,6 +49,9 @@ pub(super) async fn measure(site: &Site, args: &Args, kubeconfig: Option<&Path>)
     let (nodes, pods) = (args.nodes as usize, args.pods as usize);
     site.nodes(nodes, args.pods.div_ceil(args.nodes)).await?;
     eprintln!("{nodes} nodes are ready");
+    // Silent kubelets leave the pods as they are created: while pods change, a watch may go on after
+    // a restart of the API server, and nothing would be listed anew.
+    site.silence(nodes, true).await?;
     site.create_all((0..pods).map(|at| (PODS, bound_pod(at, at % nodes + 1))), args.in_flight as usize)
         .await?;
     eprintln!("{pods} pods are there");

@@ -90,8 +90,23 @@ impl Site {
         bound.map(|_| ()).with_context(|| format!("cannot bind {pod}"))
     }
 
-    /// Deletes an object at once, or all of a collection; it may be gone already.
+    /// Deletes an object at once, or all of a collection; it may be gone already. A large collection
+    /// takes longer than the API server lets a request take: it is asked for until it is answered.
     pub(super) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        let began = self.clock.now();
+        loop {
+            let answer = self.delete_once(path).await;
+            let waited = self.clock.now().duration_since(began).unsigned_abs();
+            match answer {
+                Err(error) if is_cut_off(&error) && waited < PATIENCE => {
+                    self.clock.sleep(Duration::from_secs(1)).await;
+                }
+                answer => return answer.with_context(|| format!("cannot delete {path}")),
+            }
+        }
+    }
+
+    async fn delete_once(&self, path: &str) -> Result<(), kube::Error> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
             "propagationPolicy": "Background",
@@ -99,7 +114,7 @@ impl Site {
         match apply::send(&self.client, "DELETE", path, JSON, &options).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error).with_context(|| format!("cannot delete {path}")),
+            Err(error) => Err(error),
         }
     }
 
@@ -175,6 +190,15 @@ impl Site {
         self.delete(&format!("{NODES}?labelSelector={NODE_LABEL}")).await?;
         self.wait("the namespace of the bench is gone", async || Ok(self.find(&namespace).await?.is_none()))
             .await
+    }
+}
+
+/// The API server gave up on a request that took too long.
+fn is_cut_off(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 504,
+        kube::Error::Service(_) | kube::Error::HyperError(_) => true,
+        _ => false,
     }
 }
 

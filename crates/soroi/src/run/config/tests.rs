@@ -103,7 +103,7 @@ fn mistakes_name_the_field() {
             "timeouts.strat: unknown field `strat`, expected one of `start`, `gather`, `recovery`, `deadPod`"
         ],
     );
-    check("timeouts: {start: 1}\n", expect!["timeouts.start: invalid type: integer `1`, expected a string"]);
+    check("timeouts: {start: 1}\n", expect!["timeouts.start: 1 has no unit: write 1s for seconds"]);
     check(
         "timeouts: {start: 1 fortnight}\n",
         expect![[r#"timeouts.start: "1 fortnight" is no span of time such as 90s or 1m30s"#]],

@@ -57,6 +57,7 @@ fn kueues_names_stand_for_what_they_mean_in_kueue() {
         kueue_cluster_queue_status{cluster_queue="gpu-queue",status="pending"} 0
         kueue_evicted_workloads_total{cluster_queue="gpu-queue",reason="NodeFailures"} 1
         kueue_pending_workloads{cluster_queue="gpu-queue",status="active"} 3
+        kueue_pending_workloads{cluster_queue="gpu-queue",status="inadmissible"} 0
         kueue_quota_reserved_workloads_total{cluster_queue="gpu-queue"} 1
         kueue_reserving_active_workloads{cluster_queue="gpu-queue"} 2
         soroi_admission_works 1
