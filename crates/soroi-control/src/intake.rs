@@ -29,6 +29,7 @@ pub mod amount;
 pub mod defaults;
 pub mod group;
 pub mod job;
+mod neighbours;
 pub mod node;
 pub mod plan;
 pub mod pod;

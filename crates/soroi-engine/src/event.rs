@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::minima::Minima;
+pub use neighbours::{HostPort, Neighbours, PodSelector, PodTerm, Protocol, Spread, Unserved, Who};
+
+mod neighbours;
 
 /// A Kubernetes name, label key or value: cheap to clone, compared as a whole.
 pub type Name = Arc<str>;
@@ -178,6 +181,21 @@ pub struct Shape {
     pub node_affinity: Option<Vec<NodeSelectorTerm>>,
     /// Tolerations.
     pub tolerations: Vec<Toleration>,
+    /// What it demands of other pods, if anything.
+    pub neighbours: Option<Arc<Neighbours>>,
+    /// Something else that it needs, and nobody here can promise.
+    pub unserved: Option<Unserved>,
+}
+
+impl Shape {
+    /// The same without what only the scheduler that binds it must look at.
+    #[must_use]
+    pub fn without_neighbours(self: &Arc<Self>) -> Arc<Self> {
+        match (&self.neighbours, self.unserved) {
+            (None, None) => self.clone(),
+            _ => Arc::new(Self { neighbours: None, unserved: None, ..(**self).clone() }),
+        }
+    }
 }
 
 /// A term of required node affinity: all of its expressions must hold; an empty term matches no

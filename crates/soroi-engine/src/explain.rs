@@ -12,7 +12,7 @@ use std::fmt::{self, Display, Formatter};
 
 use soroi_quantity::display as quantity;
 
-use crate::event::{Taint, TaintEffect};
+use crate::event::{Taint, TaintEffect, Unserved};
 use crate::minima::Lack;
 use crate::reason::{
     FlavorProblem, NodeProblem, NotYet, Off, PlaceProblem, QueueInactive, QueueProblem, Reason, UndoReason,
@@ -220,6 +220,7 @@ impl PlaceProblem {
             NodeProblem::Topology => write!(f, "topologyDomain: {count}"),
             NodeProblem::Insufficient { resource } => write!(f, "resource \"{resource}\": {count}"),
             NodeProblem::TooManyPods => write!(f, "resource \"pods\": {count}"),
+            NodeProblem::Unserved(what) => write!(f, "{what}: {count}"),
         })
     }
 
@@ -238,7 +239,20 @@ impl PlaceProblem {
             NodeProblem::Topology => write!(f, "{count} node(s) were outside of the topology domain"),
             NodeProblem::Insufficient { resource } => write!(f, "{count} Insufficient {resource}"),
             NodeProblem::TooManyPods => write!(f, "{count} Too many pods"),
+            NodeProblem::Unserved(what) => write!(f, "{count} node(s) not judged: {what}"),
         })
+    }
+}
+
+impl Display for Unserved {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Self::ResourceClaims => "resource claims",
+            Self::HostPorts => "host ports",
+            Self::PodAffinity => "required pod affinity or anti-affinity",
+            Self::TopologySpread => "topology spread constraints",
+        };
+        write!(f, "Soroi does not place pods with {what} yet")
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::event::{
     Expression, Labels, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
-    TolerationMatch,
+    TolerationMatch, Unserved,
 };
 use crate::reason::NodeProblem;
 
@@ -56,8 +56,19 @@ pub fn node_problem(ask: &Ask, node: &Node) -> Option<NodeProblem> {
     }
     match &ask.shape.node_affinity {
         Some(terms) if !terms.iter().any(|term| term_matches(term, node)) => Some(NodeProblem::Affinity),
-        _ => None,
+        _ => unserved(&ask.shape).map(NodeProblem::Unserved),
     }
+}
+
+/// What keeps the pod from every node, because nobody here looks at it yet.
+fn unserved(shape: &Shape) -> Option<Unserved> {
+    let Some(neighbours) = shape.neighbours.as_deref() else { return shape.unserved };
+    let demands = [
+        (!neighbours.ports.is_empty(), Unserved::HostPorts),
+        (!neighbours.affinity.is_empty() || !neighbours.anti_affinity.is_empty(), Unserved::PodAffinity),
+        (!neighbours.spread.is_empty(), Unserved::TopologySpread),
+    ];
+    demands.into_iter().find_map(|(demanded, what)| demanded.then_some(what)).or(shape.unserved)
 }
 
 /// Whether any of these tolerations tolerates the taint (Kubernetes,

@@ -307,6 +307,8 @@ pub enum NodeProblem {
     },
     /// No free pod slot.
     TooManyPods,
+    /// What the pod needs beside that is not looked at yet: no node can be promised.
+    Unserved(crate::event::Unserved),
 }
 
 /// Why an admission is taken back.

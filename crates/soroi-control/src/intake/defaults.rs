@@ -13,12 +13,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use soroi_api::labels::kueue as kueue_keys;
-use soroi_engine::event::{Name, Shape};
+use soroi_engine::event::{Name, Shape, Who};
 use soroi_quantity::Quantity;
 
 use super::amount::{self, Sums};
 use super::request::{self, List, Side};
-use super::{Invalid, pod};
+use super::{Invalid, labels, pod};
 
 /// The objects that the API server consults when a pod is created, and those that give priorities.
 /// Kept in name order: where Kubernetes leaves the order open, the answer is the same each time.
@@ -174,7 +174,13 @@ fn predict(template: &PodTemplateSpec, namespace: &str, defaults: &Defaults) -> 
             .map_err(|e| Invalid::new(e.field, format!("LimitRange {name}: {}", e.problem)))?;
     }
     let requests = request::requests(&spec, None)?;
-    pod::shape(&spec, requests)
+    pod::shape(&spec, requests, &who(template, namespace))
+}
+
+/// As whom others mean the pods of this template.
+pub fn who(template: &PodTemplateSpec, namespace: &str) -> Who {
+    let meta = template.metadata.as_ref();
+    Who { namespace: Arc::from(namespace), labels: labels(meta.and_then(|meta| meta.labels.as_ref())) }
 }
 
 /// LimitRanger's defaults (`plugin/pkg/admission/limitranger`): what is missing is filled in.

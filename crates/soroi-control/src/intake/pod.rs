@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
-use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest};
+use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest, Who};
 
+use super::neighbours::neighbours;
 use super::{Invalid, group_key, job, labels, millis, request, selector, some_name};
 
 /// Which pods we may bind.
@@ -114,12 +115,13 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let meta = &pod.metadata;
     let uid = some_name(meta.uid.as_ref()).ok_or_else(|| Invalid::new("metadata.uid", "is missing"))?;
     let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
-    let namespace = Arc::from(meta.namespace.as_deref().unwrap_or_default());
+    let namespace: Name = Arc::from(meta.namespace.as_deref().unwrap_or_default());
     let spec = pod.spec.as_ref().ok_or_else(|| Invalid::new("spec", "is missing"))?;
     // What it asks for counts wherever it is, also when nobody could say where that may be: then no
     // node is right for it.
     let charged = request::charged(pod)?;
-    let (shape, astray) = match shape(spec, charged.clone()) {
+    let who = Who { namespace: Arc::clone(&namespace), labels: labels(meta.labels.as_ref()) };
+    let (shape, astray) = match shape(spec, charged.clone(), &who) {
         Ok(shape) => (shape, None),
         Err(invalid) => {
             let node_affinity = Some(Vec::new());
@@ -188,6 +190,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
 pub(super) fn shape(
     spec: &PodSpec,
     requests: std::collections::BTreeMap<Name, event::Amount>,
+    who: &Who,
 ) -> Result<Shape, Invalid> {
     selector::node_selector(spec.node_selector.as_ref()).map_err(|e| e.within("spec"))?;
     Ok(Shape {
@@ -195,6 +198,12 @@ pub(super) fn shape(
         node_selector: labels(spec.node_selector.as_ref()),
         node_affinity: selector::node_affinity(spec.affinity.as_ref()).map_err(|e| e.within("spec"))?,
         tolerations: selector::tolerations(spec.tolerations.as_ref()).map_err(|e| e.within("spec"))?,
+        neighbours: neighbours(spec, who).map_err(|e| e.within("spec"))?,
+        unserved: spec
+            .resource_claims
+            .as_ref()
+            .filter(|claims| !claims.is_empty())
+            .map(|_| event::Unserved::ResourceClaims),
     })
 }
 

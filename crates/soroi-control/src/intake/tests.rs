@@ -10,6 +10,10 @@ pub(crate) fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> T {
     serde_saphyr::from_str(text).unwrap()
 }
 
+fn nobody() -> event::Who {
+    event::Who { namespace: "default".into(), labels: Labels::new() }
+}
+
 /// A shape in one line: requests, then constraints.
 pub(crate) fn shape_line(shape: &Shape) -> String {
     let mut words: Vec<String> =
@@ -196,7 +200,7 @@ fn a_malformed_pod_is_told_by_its_field() {
 fn of_tolerations_that_cover_each_other_the_widest_remains() {
     let shape = |tolerations: &str| {
         let text = format!("{{tolerations: {tolerations}, containers: []}}");
-        shape_line(&super::pod::shape(&yaml(&text), Default::default()).unwrap())
+        shape_line(&super::pod::shape(&yaml(&text), Default::default(), &nobody()).unwrap())
     };
     expect!["tolerates[*]"]
         .assert_eq(&shape("[{operator: Exists}, {key: a, value: b, effect: NoSchedule}, {key: c}]"));
@@ -246,7 +250,7 @@ fn node_affinity_is_taken_term_by_term() {
               - {}
         "#,
     );
-    let shape = super::pod::shape(&spec, Default::default()).unwrap();
+    let shape = super::pod::shape(&spec, Default::default(), &nobody()).unwrap();
     expect![[r#"
         Some(
             [

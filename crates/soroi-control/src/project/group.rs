@@ -275,6 +275,7 @@ fn node_problem(problem: &NodeProblem) -> String {
         NodeProblem::Topology => "node(s) were outside the topology".into(),
         NodeProblem::Insufficient { resource } => format!("Insufficient {resource}"),
         NodeProblem::TooManyPods => "node(s) pod number exceeded".into(),
+        NodeProblem::Unserved(what) => format!("node(s) not judged: {what}"),
     }
 }
 

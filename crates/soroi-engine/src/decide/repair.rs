@@ -243,7 +243,10 @@ pub(super) fn pod_set_request(
     PodSetRequest {
         name: held.sets[set].name.clone(),
         role: held.sets[set].role.clone(),
-        ask: held.sets[set].ask(shape),
+        ask: match held.binds() {
+            true => held.sets[set].ask(shape),
+            false => held.sets[set].ask(&shape.without_neighbours()),
+        },
         topology: held.sets[set].topology.clone(),
         request,
         ..PodSetRequest::default()

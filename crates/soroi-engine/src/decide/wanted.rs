@@ -143,7 +143,10 @@ impl Engine {
             role: set.role.clone(),
             count: set.count,
             shape: set.shape.clone(),
-            placed: state.learnt.get(&set.name).unwrap_or(&set.shape).clone(),
+            placed: match (state.learnt.get(&set.name).unwrap_or(&set.shape), policy.soroi_binds()) {
+                (shape, true) => shape.clone(),
+                (shape, false) => shape.without_neighbours(),
+            },
             topology: set.topology.clone(),
         };
         Start {

@@ -13,6 +13,7 @@ fn shape(cpu: i64, labels: &[&str], tolerations: &[&str]) -> Arc<Shape> {
         node_selector: labels.iter().map(|key| ((*key).into(), "yes".into())).collect(),
         node_affinity: None,
         tolerations: tolerations.iter().map(|key| toleration(key)).collect(),
+        ..Shape::default()
     })
 }
 

@@ -118,6 +118,7 @@ fn shape(words: &Words<'_>) -> Arc<Shape> {
         node_selector: words.labels(),
         node_affinity: None,
         tolerations: words.tolerations(),
+        ..Shape::default()
     })
 }
 
