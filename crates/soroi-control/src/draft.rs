@@ -41,6 +41,13 @@ pub(crate) enum Draft {
         /// Its kinds of pods, each with one of them.
         sets: Vec<(GroupPodSet, Target)>,
     },
+    /// What a group took in after its start, for its Workload.
+    GrownWorkload {
+        /// Kinds of pods that are new, each with one of them.
+        new: Vec<(GroupPodSet, Target)>,
+        /// Pod sets that have more pods: their names and counts.
+        larger: Vec<(Name, u32)>,
+    },
     /// The PodGroup that is made for a pod without one.
     GroupOfPod {
         /// The pod.
@@ -122,6 +129,24 @@ pub(crate) async fn prepare(
                 Answer::Object(json) => Ok(matched(&decode(target, &json)?, wanted)),
                 other => Err(other),
             }
+        }
+        Draft::GrownWorkload { new, larger } => {
+            let workload: Workload = read(api, target).await?;
+            let there = &workload.spec.pod_sets;
+            let mut steps = project::Steps::default()
+                .test("/metadata/resourceVersion", json!(workload.metadata.resource_version));
+            for (name, count) in larger {
+                if let Some(at) = there.iter().position(|set| *set.name == **name) {
+                    steps = steps.set(&format!("/spec/podSets/{at}/count"), *count);
+                }
+            }
+            for (set, pod) in new.iter().filter(|(set, _)| there.iter().all(|there| *there.name != *set.name))
+            {
+                let pod: Pod = read(api, pod).await?;
+                let pod_set = project::workload::pod_set_of_group(set, &pod).map_err(invalid)?;
+                steps = steps.set("/spec/podSets/-", json!(pod_set));
+            }
+            Ok(Call::Json(steps.patch()))
         }
         Draft::GroupOfPod { pod } => {
             let pod: Pod = read(api, pod).await?;

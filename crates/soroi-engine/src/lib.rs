@@ -28,7 +28,7 @@ pub mod resources;
 mod topology;
 mod world;
 
-pub use decide::grow::POD_SETS_MAX;
+pub use decide::grow::{PAID_POD_SETS_MAX, POD_SETS_MAX};
 pub use decision::{Admission, Decision, PodSetAdmission, TopologyDomain, TopologyPlaces};
 pub use engine::Engine;
 pub use event::{Event, Outcome};

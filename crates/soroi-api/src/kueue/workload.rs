@@ -25,8 +25,8 @@ use crate::text_enum::text_enum;
     category = "soroi",
     selectable = ".status.admission.clusterQueue",
     doc = "Workload is a job as the queues see it: pods that start together, and what they need.",
-    validation = Rule::new("!has(self.status) || !has(self.status.admission) || !has(self.status.admission.podSetAssignments) || self.status.admission.podSetAssignments.size() == self.spec.podSets.size()")
-        .message("status.admission.podSetAssignments must have one entry per pod set"),
+    validation = Rule::new("!has(self.status) || !has(self.status.admission) || !has(self.status.admission.podSetAssignments) || self.status.admission.podSetAssignments.size() <= self.spec.podSets.size()")
+        .message("status.admission.podSetAssignments must have at most one entry per pod set"),
     validation = Rule::new("!has(self.status) || !has(self.status.reclaimablePods) || self.status.reclaimablePods.all(r, self.spec.podSets.exists(p, p.name == r.name && r.count <= p.count))")
         .message("status.reclaimablePods must name pod sets, with at most their counts"),
     validation = Rule::new("!(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'QuotaReserved' && c.status == 'True')) || (has(oldSelf.spec.queueName) == has(self.spec.queueName) && (!has(self.spec.queueName) || self.spec.queueName == oldSelf.spec.queueName))")

@@ -14,7 +14,9 @@ use soroi_engine::event::{Name, PlanPhase};
 use super::{Composed, Next, PartSeen, Reached, Scene, of_part, ready};
 use crate::call::Call;
 use crate::course::{Course, needs_plan};
+use crate::draft::Draft;
 use crate::intake::PlanFacts;
+use crate::intake::group::{GroupPodSet, pod_sets};
 use crate::jobs::batch;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
@@ -77,12 +79,42 @@ pub(super) fn shown(scene: Scene<'_>, gang: &Composed, course: &Course, admissio
     }
     let unpaid = course.unpaid(admission);
     let admission = course.without_lost(gang, admission);
+    if let Some(first) = grown(scene, gang, &admission) {
+        return vec![first];
+    }
     let each = scene.parts(gang);
     each.filter_map(|seen| {
         let ended = ended(&seen, &unpaid);
         reserve(scene, gang, &seen, &of_part(&admission, seen.part), ended)
     })
     .collect()
+}
+
+/// What a group took in after its start, its Workload has to ask for before it can say what it got.
+fn grown(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Option<Write> {
+    let group = &scene.world.groups.by_uid(gang.group.as_ref()?)?.facts.facts;
+    let PartSeen { workload, job: None, .. } = scene.parts(gang).next()? else { return None };
+    let asked = &workload.facts.facts.pod_sets;
+    let asked = |name: &Name| asked.iter().find(|set| set.name == *name).map(|set| set.count);
+    let more = admission.pod_sets.iter().filter(|set| asked(&set.name).is_none_or(|count| count < set.count));
+    let (larger, added): (Vec<_>, Vec<_>) = more.partition(|set| asked(&set.name).is_some());
+    let larger: Vec<_> = larger.into_iter().map(|set| (set.name.clone(), set.count)).collect();
+    let mut new = Vec::new();
+    if !added.is_empty() {
+        let place = (group.namespace.clone(), group.name.clone());
+        let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
+        let members = scene.world.group_roll(group, &feeders);
+        for kind in pod_sets(&members, &scene.world.named(group, Some(&workload.facts.facts))) {
+            let got = added.iter().find(|set| set.name == kind.name);
+            if let (Some(got), Some(example)) = (got, scene.world.pods.by_uid(&kind.example)) {
+                let pod = super::bind::pod_target(&example.facts.pod);
+                new.push((GroupPodSet { count: got.count, ..kind }, pod));
+            }
+        }
+    }
+    let target = Target::new(Kind::Workload, &workload.meta.namespace, &workload.meta.name);
+    let nothing = new.is_empty() && larger.is_empty();
+    (!nothing).then(|| Write { target, call: Call::Draft(Box::new(Draft::GrownWorkload { new, larger })) })
 }
 
 fn reserve(

@@ -81,18 +81,7 @@ pub fn of_group(
             format!("the group has {} distinct kinds of pods, a Workload at most {POD_SETS_MAX}", sets.len());
         return Err(Invalid::new("spec.podSets", problem));
     }
-    let pod_sets = sets.iter().map(|(set, example)| {
-        let annotations = example.metadata.annotations.as_ref();
-        let topology =
-            intake::job::topology(annotations).map_err(|e| e.within(&format!("pods[{}]", set.name)))?;
-        Ok(PodSet {
-            name: set.name.to_string(),
-            template: template_of_pod(example),
-            count: i32::try_from(set.count).unwrap_or(i32::MAX),
-            min_count: None,
-            topology_request: (topology != TopologyRequest::None).then(|| topology_request(&topology, false)),
-        })
-    });
+    let pod_sets = sets.iter().map(|(set, example)| pod_set_of_group(set, example));
     let class = group.spec.priority_class_name.as_deref().filter(|class| !class.is_empty());
     let label = group.metadata.labels.as_ref().and_then(|labels| labels.get(keys::PRIORITY_CLASS));
     let of_group = |mut invalid: Invalid| {
@@ -115,6 +104,23 @@ pub fn of_group(
         ..WorkloadSpec::default()
     };
     Ok(workload)
+}
+
+/// A pod set of a PodGroup's Workload, with a pod of its kind for an example.
+///
+/// # Errors
+/// [`Invalid`] when the pod's topology annotations contradict each other.
+pub fn pod_set_of_group(set: &GroupPodSet, example: &Pod) -> Result<PodSet, Invalid> {
+    let annotations = example.metadata.annotations.as_ref();
+    let topology =
+        intake::job::topology(annotations).map_err(|e| e.within(&format!("pods[{}]", set.name)))?;
+    Ok(PodSet {
+        name: set.name.to_string(),
+        template: template_of_pod(example),
+        count: i32::try_from(set.count).unwrap_or(i32::MAX),
+        min_count: None,
+        topology_request: (topology != TopologyRequest::None).then(|| topology_request(&topology, false)),
+    })
 }
 
 fn new(name: &str, owner_meta: &ObjectMeta, owner: OwnerReference) -> Workload {

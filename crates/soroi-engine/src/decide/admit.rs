@@ -200,7 +200,7 @@ impl Engine {
         Err(NoAnswer { reason, blockers, shortages: BTreeSet::new() })
     }
 
-    fn search(
+    pub(super) fn search(
         &mut self,
         start: &Start,
         counts: Vec<u32>,

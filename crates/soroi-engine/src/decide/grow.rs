@@ -1,5 +1,6 @@
 //! A gang that started with fewer members than it has pods takes the others in when there is room:
-//! each more that quota and places allow, in the flavors that it has.
+//! each more that quota and places allow, in the flavors that it has; members of a new kind in
+//! flavors that are chosen for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,13 +8,13 @@ use std::sync::Arc;
 use super::assign::totals;
 use super::gang::{GangState, Held, Phase};
 use super::search::NoAnswer;
-use super::wanted::{StartSet, Wanted};
+use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Decision, PodSetAdmission};
 use crate::engine::Engine;
-use crate::event::{Amount, Gang, GangId, Millis, Name, Pod, PodSet, QueueingStrategy};
+use crate::event::{Amount, Gang, GangId, Millis, Name, Pod, PodSet, Policy, QueueingStrategy};
 use crate::fit::Ask;
 use crate::minima::Minima;
-use crate::place::{PlaceRequest, Placement, PodSetRequest, place};
+use crate::place::{PlaceRequest, PodSetRequest, place};
 use crate::queue::{Blocker, CapabilityBlocker, LineKey, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{FlavorResource, Sum, saturate};
@@ -23,6 +24,10 @@ use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
 /// than 55, what the plan's rules may cost would be over the budget of Kubernetes' API server (1.36), which
 /// then refuses the whole definition.
 pub const POD_SETS_MAX: usize = 48;
+
+/// How many pod sets a gang of a ClusterQueue may have: as many as its Workload can say (Kueue,
+/// Workload `spec.podSets`).
+pub const PAID_POD_SETS_MAX: usize = 18;
 
 /// More members than a gang was admitted with, of one pod set or of several: whichever finds room
 /// first, in the order of its pod sets.
@@ -40,8 +45,25 @@ struct More {
     volcano_queue: Option<Name>,
     /// By resource: the flavor that pays, and what one pod takes.
     pays: BTreeMap<Name, (Option<Name>, Amount)>,
-    /// Places for all of them; `None` if it cannot be taken in.
-    places: Option<PlaceRequest>,
+    asks: Asks,
+}
+
+/// What is asked for members of one pod set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asks {
+    /// Places for all of them.
+    Places(PlaceRequest),
+    /// Flavors, and places on them: what a gang of these members alone would ask.
+    FlavorsAndPlaces(Arc<Start>),
+    /// Nothing: it cannot be taken in.
+    Nothing,
+}
+
+/// Where members find room.
+struct Room {
+    nodes: Vec<(Name, u32)>,
+    /// By resource: the flavor that was chosen, if one was to be.
+    flavors: BTreeMap<Name, Name>,
 }
 
 /// Which pod set a member without a seat belongs to.
@@ -111,7 +133,7 @@ impl Engine {
             pays: self.price(named, cluster_queue.as_ref(), flavors),
             cluster_queue,
             volcano_queue: fact.volcano_queue.clone(),
-            places: Some(PlaceRequest {
+            asks: Asks::Places(PlaceRequest {
                 pod_sets: vec![pod_set],
                 minima: Some(Minima::of(1)),
                 excluded: Vec::new(),
@@ -119,10 +141,34 @@ impl Engine {
         })
     }
 
-    /// Of a pod set that was not there when the gang was admitted. What a ClusterQueue admitted is
-    /// written in a Workload, whose pod sets are fixed from then on (Kueue, webhook of Workloads).
+    /// Of a pod set that was not there when the gang was admitted.
     fn more_of_new(&self, fact: &Gang, held: &Held, named: &PodSet, count: u32) -> More {
-        let fixed = held.admission.cluster_queue.is_some() || held.sets.len() >= POD_SETS_MAX;
+        let cluster_queue = held.admission.cluster_queue.clone();
+        let most = if cluster_queue.is_some() { PAID_POD_SETS_MAX } else { POD_SETS_MAX };
+        let asks = match cluster_queue.clone() {
+            _ if held.sets.len() >= most => Asks::Nothing,
+            Some(queue) => Asks::FlavorsAndPlaces(Arc::new(Start {
+                // Members of such a gang get their places beside its others, whenever those got theirs.
+                policy: Policy::Unified,
+                cluster_queue: Some(queue),
+                volcano_queue: None,
+                sets: vec![start_set(named, count)],
+                minima: Minima::of(1),
+                lingering: None,
+            })),
+            None => Asks::Places(Self::places_of_new(named, count)),
+        };
+        More {
+            set: named.name.clone(),
+            count,
+            pays: self.price(named, cluster_queue.as_ref(), &BTreeMap::new()),
+            cluster_queue,
+            volcano_queue: fact.volcano_queue.clone(),
+            asks,
+        }
+    }
+
+    fn places_of_new(named: &PodSet, count: u32) -> PlaceRequest {
         let pod_set = PodSetRequest {
             name: named.name.clone(),
             role: named.role.clone(),
@@ -131,16 +177,7 @@ impl Engine {
             request: named.topology.clone(),
             ..PodSetRequest::default()
         };
-        let places =
-            PlaceRequest { pod_sets: vec![pod_set], minima: Some(Minima::of(1)), excluded: Vec::new() };
-        More {
-            set: named.name.clone(),
-            count,
-            cluster_queue: held.admission.cluster_queue.clone(),
-            volcano_queue: fact.volcano_queue.clone(),
-            pays: self.price(named, None, &BTreeMap::new()),
-            places: Some(places).filter(|_| !fixed),
-        }
+        PlaceRequest { pod_sets: vec![pod_set], minima: Some(Minima::of(1)), excluded: Vec::new() }
     }
 
     /// What one pod of the set takes, by resource, and the flavor that pays.
@@ -150,16 +187,8 @@ impl Engine {
         cluster_queue: Option<&Name>,
         flavors: &BTreeMap<Name, Name>,
     ) -> BTreeMap<Name, (Option<Name>, Amount)> {
-        let one = StartSet {
-            name: named.name.clone(),
-            role: named.role.clone(),
-            count: 1,
-            shape: named.shape.clone(),
-            placed: named.shape.clone(),
-            topology: named.topology.clone(),
-        };
         let queue = cluster_queue.and_then(|name| self.quotas.kueue.queue(name));
-        let pays = totals(&one, 1, queue).into_iter();
+        let pays = totals(&start_set(named, 1), 1, queue).into_iter();
         pays.map(|(resource, sum)| {
             let flavor = flavors.get(&resource).cloned();
             (resource, (flavor, saturate(sum)))
@@ -177,9 +206,9 @@ impl Engine {
         out: &mut Vec<Decision>,
     ) {
         match self.first_with_room(growth) {
-            Ok((more, placement)) => {
+            Ok((more, room)) => {
                 self.waiting.leave(id);
-                self.take_in_more(id, more, placement, now, out);
+                self.take_in_more(id, more, room, now, out);
             }
             Err(no) => self.certify(want, no),
         }
@@ -190,36 +219,59 @@ impl Engine {
         self.first_with_room(growth).err()
     }
 
-    fn first_with_room<'g>(&mut self, growth: &'g Growth) -> Result<(&'g More, Placement), NoAnswer> {
+    fn first_with_room<'g>(&mut self, growth: &'g Growth) -> Result<(&'g More, Room), NoAnswer> {
         let mut answer: Option<NoAnswer> = None;
         for more in &growth.each {
             match self.room_for(more) {
-                Ok(placement) => return Ok((more, placement)),
+                Ok(room) => return Ok((more, room)),
                 Err(no) => answer = Some(answer.map_or(no.clone(), |before| before.and(no))),
             }
         }
         Err(answer.expect("who grows wants more of at least one pod set"))
     }
 
-    fn room_for(&mut self, more: &More) -> Result<Placement, NoAnswer> {
-        let Some(mut request) = more.places.clone() else {
-            return Err(NoAnswer::of(Reason::NotAdmittedWith { pod_set: more.set.clone() }));
-        };
+    fn room_for(&mut self, more: &More) -> Result<Room, NoAnswer> {
+        match &more.asks {
+            Asks::Nothing => Err(NoAnswer::of(Reason::NotAdmittedWith { pod_set: more.set.clone() })),
+            Asks::Places(request) => self.places_for(more, request.clone()),
+            Asks::FlavorsAndPlaces(start) => self.flavors_and_places_for(more, start),
+        }
+    }
+
+    fn places_for(&mut self, more: &More, mut request: PlaceRequest) -> Result<Room, NoAnswer> {
         let enough = self.quota_for_more(more, 1)?;
-        let (mut low, mut high) = (1, more.count);
-        while low < high {
-            let middle = high - (high - low) / 2;
-            match self.quota_for_more(more, middle) {
-                Ok(_) => low = middle,
-                Err(_) => high = middle - 1,
+        request.pod_sets[0].count = most(more.count, |count| self.quota_for_more(more, count).is_ok());
+        match place(&mut self.cluster, &request) {
+            Ok(placement) => {
+                let nodes = placement.pod_sets.into_iter().flat_map(|set| set.nodes).collect();
+                Ok(Room { nodes, flavors: BTreeMap::new() })
+            }
+            Err(problems) => {
+                let mut no = self.no_places_for(&request, problems);
+                no.blockers.extend(enough);
+                Err(no)
             }
         }
-        request.pod_sets[0].count = low;
-        place(&mut self.cluster, &request).map_err(|problems| {
-            let mut no = self.no_places_for(&request, problems);
+    }
+
+    /// One first, which says why if there is none; then as many as one choice of flavors has quota for.
+    fn flavors_and_places_for(&mut self, more: &More, start: &Start) -> Result<Room, NoAnswer> {
+        let one = Minima::of(1);
+        let enough = self.quota_for_more(more, 1)?;
+        let mut answer = self.search(start, vec![1], Some(&one), true).map_err(|mut no| {
             no.blockers.extend(enough);
             no
-        })
+        })?;
+        let most = most(more.count, |count| {
+            self.quota_for_more(more, count).is_ok() && self.search(start, vec![count], None, false).is_ok()
+        });
+        if most > 1
+            && let Ok(larger) = self.search(start, vec![most], Some(&one), true)
+        {
+            answer = larger;
+        }
+        let set = answer.sets.pop().expect("one pod set was asked for");
+        Ok(Room { nodes: set.nodes, flavors: set.flavors })
     }
 
     /// Whether quota allows so many more. The answer is what a gang that fails for want of places
@@ -268,19 +320,12 @@ impl Engine {
         }
     }
 
-    fn take_in_more(
-        &mut self,
-        id: &GangId,
-        more: &More,
-        placement: Placement,
-        now: Millis,
-        out: &mut Vec<Decision>,
-    ) {
-        let places = placement.pod_sets.into_iter().flat_map(|set| set.nodes);
+    fn take_in_more(&mut self, id: &GangId, more: &More, room: Room, now: Millis, out: &mut Vec<Decision>) {
+        let places = room.nodes.into_iter();
         let nodes: Vec<Name> =
             places.flat_map(|(node, count)| (0..count).map(move |_| node.clone())).collect();
         let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-        let Some(at) = self.seat_set_for(id, &more.set) else { return };
+        let Some(at) = self.seat_set_for(id, &more.set, room.flavors) else { return };
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
         let set = &mut held.admission.pod_sets[at];
         set.count = set.count.saturating_add(count);
@@ -299,20 +344,42 @@ impl Engine {
         self.recount(id);
     }
 
-    /// Where the gang has its seats of this pod set; an empty one is added if it has none.
-    fn seat_set_for(&mut self, id: &GangId, name: &Name) -> Option<usize> {
+    /// Where the gang has its seats of this pod set; an empty one in these flavors is added if it has
+    /// none.
+    fn seat_set_for(&mut self, id: &GangId, name: &Name, flavors: BTreeMap<Name, Name>) -> Option<usize> {
         let state = self.gangs.get(id)?;
         let held = state.held.as_ref()?;
         if let Some(at) = held.sets.iter().position(|set| set.name == *name) {
             return Some(at);
         }
-        let admission = PodSetAdmission { name: name.clone(), ..PodSetAdmission::default() };
+        let admission = PodSetAdmission { name: name.clone(), flavors, ..PodSetAdmission::default() };
         let set = self.seat_set(state.fact.as_ref(), &admission);
         let held = self.gangs.get_mut(id)?.held.as_mut()?;
         held.admission.pod_sets.push(admission);
         held.paid.push(0);
         held.sets.push(set);
         Some(held.sets.len() - 1)
+    }
+}
+
+/// The largest count up to `upto`, and at least one, for which there is enough.
+fn most(upto: u32, mut enough: impl FnMut(u32) -> bool) -> u32 {
+    let (mut low, mut high) = (1, upto);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if enough(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+fn start_set(named: &PodSet, count: u32) -> StartSet {
+    StartSet {
+        name: named.name.clone(),
+        role: named.role.clone(),
+        count,
+        shape: named.shape.clone(),
+        placed: named.shape.clone(),
+        topology: named.topology.clone(),
     }
 }
 

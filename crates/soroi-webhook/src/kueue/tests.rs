@@ -204,6 +204,15 @@ fn what_must_not_change_while_quota_is_held() {
     other_pods_waiting["spec"]["podSets"][0]["count"] = 5.into();
     let mut board = updated(&holding("True", json!({})), &other_pods);
     board += &updated(&holding("False", json!({})), &other_pods_waiting);
+    let of_group = |mut workload: Value| {
+        workload["metadata"]["ownerReferences"] = json!([{"kind": "PodGroup", "name": "train", "uid": "u"}]);
+        workload
+    };
+    let mut more_pods = of_group(holding("True", json!({})));
+    more_pods["spec"]["podSets"].as_array_mut().unwrap().push(json!({"name": "main-2", "count": 1}));
+    board += &updated(&of_group(holding("True", json!({}))), &of_group(other_pods.clone()));
+    board += &updated(&of_group(other_pods), &of_group(holding("True", json!({}))));
+    board += &updated(&of_group(holding("True", json!({}))), &more_pods);
     board += &updated(&holding("True", reclaimable(1)), &holding("True", reclaimable(2)));
     board += &updated(&holding("True", reclaimable(2)), &holding("True", reclaimable(1)));
     board += &updated(&holding("True", reclaimable(2)), &holding("False", json!({})));
@@ -212,6 +221,9 @@ fn what_must_not_change_while_quota_is_held() {
     board += &updated(&holding("True", checked("a", "Ready")), &holding("False", checked("b", "Retry")));
     expect![[r#"
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets: Forbidden: is immutable while quota is reserved
+        as it is
+        as it is
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets: Forbidden: can only grow while quota is reserved
         as it is
         as it is
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: status.reclaimablePods[main]: Forbidden: cannot fall from 2 to 1 while quota is reserved

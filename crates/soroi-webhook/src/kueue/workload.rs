@@ -21,14 +21,32 @@ pub(super) fn state(workload: &Value, findings: &mut Findings) {
 
 pub(crate) fn change(new: &Value, old: &Value, findings: &mut Findings) {
     if condition_is_true(old, QUOTA_RESERVED) {
-        if new["spec"]["podSets"] != old["spec"]["podSets"] {
-            findings.forbidden("spec.podSets", "is immutable while quota is reserved");
-        }
+        pod_sets_stay(new, old, findings);
         if condition_is_true(new, QUOTA_RESERVED) {
             reclaimable_pods_only_grow(new, old, findings);
         }
     }
     updates_of_ready_checks_stay(new, old, findings);
+}
+
+/// A PodGroup is as its pods are: its Workload may ask for more pods when they join. All others ask for
+/// what they were given quota for (Kueue, webhook of Workloads).
+fn pod_sets_stay(new: &Value, old: &Value, findings: &mut Findings) {
+    let (after, before) = (items(&new["spec"]["podSets"]), items(&old["spec"]["podSets"]));
+    let of_group = items(&old["metadata"]["ownerReferences"]).iter().any(|owner| owner["kind"] == "PodGroup");
+    let without_count = |set: &Value| {
+        let mut set = set.clone();
+        set["count"] = Value::Null;
+        set
+    };
+    let grown = |(after, before): (&Value, &Value)| {
+        after["count"].as_i64() >= before["count"].as_i64() && without_count(after) == without_count(before)
+    };
+    if after != before && !of_group {
+        findings.forbidden("spec.podSets", "is immutable while quota is reserved");
+    } else if after.len() < before.len() || !after.iter().zip(before).all(grown) {
+        findings.forbidden("spec.podSets", "can only grow while quota is reserved");
+    }
 }
 
 fn pod_set(path: &str, set: &Value, findings: &mut Findings) {

@@ -364,7 +364,9 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
     let text = match Written::deserialize(deserializer)? {
         Written::Text(text) => text,
         Written::Number(number) => {
-            return Err(serde::de::Error::custom(format!("{number} has no unit: write {number}s for seconds")));
+            return Err(serde::de::Error::custom(format!(
+                "{number} has no unit: write {number}s for seconds"
+            )));
         }
     };
     let refused = |why: &str| Err(serde::de::Error::custom(format!("{text:?} {why}")));

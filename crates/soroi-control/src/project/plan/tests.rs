@@ -189,7 +189,8 @@ fn a_plan_that_was_tampered_with_is_told_by_its_field() {
 }
 
 #[test]
-fn a_plan_has_room_for_all_pod_sets_that_a_gang_may_have() {
+fn plans_and_workloads_have_room_for_all_pod_sets_that_a_gang_may_have() {
+    assert_eq!(soroi_api::labels::kueue::POD_SETS_MAX, soroi_engine::PAID_POD_SETS_MAX);
     let crds = serde_json::json!(soroi_api::crds::all());
     let plans =
         crds.as_array().unwrap().iter().find(|crd| crd["spec"]["names"]["kind"] == "GangPlan").unwrap();
