@@ -37,6 +37,7 @@ pub mod queue;
 mod request;
 pub mod selector;
 pub mod shared;
+pub mod topology;
 pub mod workload;
 
 pub use defaults::{Defaults, template};
@@ -45,7 +46,7 @@ pub use job::{JobFacts, job};
 pub use node::node;
 pub use plan::{PlanFacts, plan};
 pub use pod::{PodFacts, Schedulers, pod};
-pub use queue::{cluster_queue, cohort, flavor, local_queue, namespace, topology, volcano_queue};
+pub use queue::{cluster_queue, cohort, flavor, local_queue, namespace, volcano_queue};
 pub use shared::Shared;
 pub use workload::{WorkloadFacts, workload};
 

@@ -333,7 +333,7 @@ fn workload_priority_class(object: &WorkloadPriorityClass, _: &Context) -> Resul
 }
 
 fn topology(object: &Topology, _: &Context) -> Result<What, Invalid> {
-    Ok(What::Topology(Ok(intake::topology(object))))
+    Ok(What::Topology(Ok(intake::queue::topology(object))))
 }
 
 fn flavor(object: &ResourceFlavor, _: &Context) -> Result<What, Invalid> {

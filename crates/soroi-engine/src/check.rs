@@ -13,7 +13,7 @@ use crate::decide::RUN;
 use crate::decide::gang::{GangState, Held, Phase, Seat, SeatKind, SeatState};
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, Name, Policy, Readiness, TopologyRequest};
+use crate::event::{GangId, Millis, Name, Policy, Readiness, TopologyWish};
 use crate::quota::{FlavorResource, Sum};
 use crate::reason::NotYet;
 
@@ -216,7 +216,7 @@ fn domains(before: &Engine, admission: &Admission, after: &Engine, found: &mut V
     let Some(GangState { fact: Some(fact), held: Some(held), .. }) = after.gangs.get(id) else { return };
     for (at, set) in held.sets.iter().enumerate() {
         let named = fact.pod_sets.iter().find(|named| named.name == set.name);
-        let Some(TopologyRequest::Required(level)) = named.map(|named| &named.topology) else { continue };
+        let Some(TopologyWish::Required(level)) = named.map(|named| &named.topology.wish) else { continue };
         let levels = set.topology.as_ref().and_then(|name| after.world.topologies.get(name));
         let levels = levels.map_or(&[][..], |topology| &topology.levels);
         let Some(depth) = levels.iter().position(|label| label == level) else { continue };

@@ -23,7 +23,7 @@ pub(crate) use ranks::{RANK_BITS, Rank, Ranks};
 use crate::event::{GangId, Name, Node, PodUid, Shape};
 use crate::fit::Ask;
 use crate::resources::{ResourceNames, Space};
-use crate::topology::{Topologies, View};
+use crate::topology::{Grain, Topologies, View};
 use needs::Needs;
 
 /// A node as a number. Numbers of nodes that are gone are used again.
@@ -326,10 +326,10 @@ impl Cluster {
     pub(crate) fn index(
         &mut self,
         need: &Arc<Need>,
-        topology: Option<&Name>,
+        (topology, grain): (Option<&Name>, &Grain),
         keeping: bool,
     ) -> Option<View<'_>> {
-        self.topologies.view(need, topology, keeping, &self.nodes, &mut self.changes, &self.names)
+        self.topologies.view(need, (topology, grain), keeping, &self.nodes, &mut self.changes, &self.names)
     }
 
     // --- inside --------------------------------------------------------------------------------

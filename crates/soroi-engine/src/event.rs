@@ -511,9 +511,65 @@ pub struct PodSet {
     pub topology: TopologyRequest,
 }
 
-/// Where the pods of a pod set must be relative to each other.
+/// Where the pods of a pod set must be relative to each other (Kueue, `topologyRequest`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TopologyRequest {
+pub struct TopologyRequest {
+    /// Where all of them are together.
+    pub wish: TopologyWish,
+    /// Parts of equal size, each of which is in one domain: layers from coarse to fine, the size of
+    /// each a multiple of the next one's. Pods beyond the last whole part of the first layer make a
+    /// smaller one.
+    pub slices: Vec<Slice>,
+    /// Pod sets that name the same group share one domain, and one flavor of each resource group
+    /// (Kueue, `podSetGroupName`: a leader and its workers).
+    pub group: Option<Name>,
+}
+
+/// A layer of slices: every `size` pods are in one domain of a level.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slice {
+    /// The node label of the level.
+    pub level: Name,
+    /// Pods in each; at least 1.
+    pub size: u32,
+}
+
+impl TopologyRequest {
+    /// Nothing is asked.
+    pub const NONE: Self = Self { wish: TopologyWish::None, slices: Vec::new(), group: None };
+
+    /// This and nothing else.
+    pub fn of(wish: TopologyWish) -> Self {
+        Self { wish, ..Self::NONE }
+    }
+
+    /// All pods in one domain of this level.
+    pub fn required(level: Name) -> Self {
+        Self::of(TopologyWish::Required(level))
+    }
+
+    /// In one domain of this level if possible.
+    pub fn preferred(level: Name) -> Self {
+        Self::of(TopologyWish::Preferred(level))
+    }
+
+    /// Anywhere in the topology.
+    pub fn unconstrained() -> Self {
+        Self::of(TopologyWish::Unconstrained)
+    }
+
+    /// The level that all pods are to share, strictly or not.
+    pub fn level(&self) -> Option<&Name> {
+        match &self.wish {
+            TopologyWish::Required(level) | TopologyWish::Preferred(level) => Some(level),
+            TopologyWish::None | TopologyWish::Unconstrained => None,
+        }
+    }
+}
+
+/// Where all pods of a pod set are together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TopologyWish {
     /// Nothing was asked.
     #[default]
     None,

@@ -161,6 +161,12 @@ impl Display for FlavorProblem {
             Self::NoTopologyLevel { flavor, level: Some(level) } => {
                 write!(f, "Flavor \"{flavor}\" does not contain the requested level \"{level}\"")
             }
+            Self::SliceAbove { flavor, outer, inner } => {
+                write!(
+                    f,
+                    "podset slice topology {inner} is above the podset topology {outer} in flavor {flavor}"
+                )
+            }
             Self::NoPlace { flavor, problem } => problem.write(f, &format!("nodes of flavor {flavor}")),
         }
     }
@@ -176,16 +182,18 @@ impl PlaceProblem {
     /// In a Topology as Kueue says it; else of `nodes` in the same style, and with
     /// kube-scheduler's counts of nodes. Whether it could fit at all is Soroi's addition to both.
     fn write(&self, f: &mut Formatter<'_>, nodes: &str) -> fmt::Result {
-        let (asked, fitting) = (self.asked, self.fitting);
+        let slice = self.slice.max(1);
+        let (asked, fitting) = (self.asked / slice, self.fitting / slice);
+        let unit = if slice > 1 { "slice(s)" } else { "pod(s)" };
         match &self.topology {
             Some(topology) if fitting == 0 => {
-                write!(f, "topology \"{topology}\" doesn't allow to fit any of {asked} pod(s)")?;
+                write!(f, "topology \"{topology}\" doesn't allow to fit any of {asked} {unit}")?;
             }
             Some(topology) => {
-                write!(f, "topology \"{topology}\" allows to fit only {fitting} out of {asked} pod(s)")?;
+                write!(f, "topology \"{topology}\" allows to fit only {fitting} out of {asked} {unit}")?;
             }
-            None if fitting == 0 => write!(f, "{nodes} don't allow to fit any of {asked} pod(s)")?,
-            None => write!(f, "{nodes} allow to fit only {fitting} out of {asked} pod(s)")?,
+            None if fitting == 0 => write!(f, "{nodes} don't allow to fit any of {asked} {unit}")?,
+            None => write!(f, "{nodes} allow to fit only {fitting} out of {asked} {unit}")?,
         }
         if let Some(domain) = &self.closest {
             write!(f, " in one domain (the closest is {domain})")?;
@@ -196,7 +204,7 @@ impl PlaceProblem {
                 None => self.excluded_as_kube_scheduler(f)?,
             }
         }
-        match self.fitting_if_empty {
+        match self.fitting_if_empty.map(|most| most / slice) {
             Some(most) if most < asked && most == 0 => {
                 f.write_str("; none would ever fit, even on empty nodes")?
             }

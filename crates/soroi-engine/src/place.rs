@@ -16,6 +16,7 @@ mod part;
 mod problem;
 mod search;
 mod shortage;
+mod slices;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use crate::event::{Name, TopologyRequest};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::reason::PlaceProblem;
+use crate::topology::Grain;
 use part::Part;
 pub use shortage::{Gains, Shortage};
 
@@ -111,14 +113,32 @@ pub fn place(cluster: &mut Cluster, request: &PlaceRequest) -> Result<Placement,
     for node in &request.excluded {
         cluster.bar(node);
     }
-    let parts: Vec<Part> = request.pod_sets.iter().map(|pod_set| Part::new(cluster, pod_set)).collect();
+    let (mut parts, mut pod_set_of) = (Vec::with_capacity(request.pod_sets.len()), Vec::new());
+    for (at, pod_set) in request.pod_sets.iter().enumerate() {
+        parts.extend(Part::all_of(cluster, pod_set));
+        pod_set_of.resize(parts.len(), at);
+    }
+    let counts: Vec<u32> = parts.iter().map(|part| part.count).collect();
     let answer = search::place(cluster, parts, request.minima.as_ref());
     cluster.rollback(savepoint);
+    let rounded_up = |at: usize| {
+        let own = pod_set_of.iter().zip(&counts).filter(|(pod_set, _)| **pod_set == at);
+        own.fold(0u32, |sum, (_, count)| sum.saturating_add(*count)) > request.pod_sets[at].asked()
+    };
+    let cut_short = (0..request.pod_sets.len()).any(rounded_up);
     let taken = answer.map_err(|problems| {
-        let named = |(at, problem): (usize, PlaceProblem)| (request.pod_sets[at].name.clone(), problem);
+        let named = |(part, mut problem): (usize, PlaceProblem)| {
+            problem.unproven |= cut_short;
+            (request.pod_sets[pod_set_of[part]].name.clone(), problem)
+        };
         problems.into_iter().map(named).collect::<Vec<_>>()
     })?;
-    let pod_sets = request.pod_sets.iter().zip(taken).map(|(pod_set, taken)| {
+    let mut by_pod_set = vec![Taken::new(); request.pod_sets.len()];
+    for (pod_set, taken) in pod_set_of.into_iter().zip(taken) {
+        by_pod_set[pod_set].extend(taken);
+    }
+    let pod_sets = request.pod_sets.iter().zip(by_pod_set).map(|(pod_set, mut taken)| {
+        slices::trim(cluster, pod_set, &mut taken);
         let nodes = cluster.named(taken);
         let topology = pod_set.topology.as_ref().and_then(|name| cluster.topology_places(name, &nodes));
         PodSetPlaces { name: pod_set.name.clone(), nodes, topology }
@@ -145,7 +165,7 @@ impl Cluster {
     /// of values (coarsest first; empty: all of it), or with no Topology: on all nodes.
     pub fn capacity(&mut self, ask: &Ask, topology: Option<&Name>, path: &[Name]) -> u64 {
         let need = self.need(ask);
-        let Some(view) = self.index(&need, topology, true) else { return 0 };
+        let Some(view) = self.index(&need, (topology, &Grain::FINE), true) else { return 0 };
         view.tree.find(path).map_or(0, |domain| view.index.pods_in(domain))
     }
 

@@ -248,6 +248,15 @@ pub enum FlavorProblem {
         /// The level asked for, if one was.
         level: Option<Name>,
     },
+    /// Slices of a level that is not finer than what they are to be slices of.
+    SliceAbove {
+        /// The flavor.
+        flavor: Name,
+        /// The level that is to hold the slices.
+        outer: Name,
+        /// The level of the slices.
+        inner: Name,
+    },
     /// Quota is there, places are not.
     NoPlace {
         /// The flavor.
@@ -266,6 +275,8 @@ pub struct PlaceProblem {
     pub asked: u32,
     /// How many would fit (in the best single domain, where one was required).
     pub fitting: u32,
+    /// The pods go by slices of so many; 0 or 1: each for itself.
+    pub slice: u32,
     /// Nodes looked at.
     pub nodes: u32,
     /// Of these, how many are out for what reason.

@@ -8,12 +8,14 @@
 //! outside of that topology. Where the last level is the host name, the nodes themselves are its
 //! domains. "No topology" is the tree without levels: all nodes below one root.
 
+mod grain;
 mod index;
 mod tree;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use grain::Grain;
 pub(crate) use index::{FitIndex, Group};
 pub(crate) use tree::{DomainIx, Tree};
 
@@ -39,7 +41,7 @@ pub(crate) struct Topologies {
     by_name: BTreeMap<Name, TreeIx>,
     trees: BTreeMap<TreeIx, Tree>,
     issued: u64,
-    indexes: BTreeMap<(ShapeIx, TreeIx), FitIndex>,
+    indexes: BTreeMap<(ShapeIx, TreeIx, Grain), FitIndex>,
     asked: u64,
     /// The last index that was not worth keeping.
     passing: Option<FitIndex>,
@@ -94,7 +96,7 @@ impl Topologies {
     pub(crate) fn remove(&mut self, name: &Name) {
         if let Some(gone) = self.by_name.remove(name) {
             self.trees.remove(&gone);
-            self.indexes.retain(|(_, tree), _| *tree != gone);
+            self.indexes.retain(|(_, tree, _), _| *tree != gone);
         }
     }
 
@@ -112,7 +114,7 @@ impl Topologies {
     pub(crate) fn view<'a>(
         &'a mut self,
         need: &Arc<Need>,
-        topology: Option<&Name>,
+        (topology, grain): (Option<&Name>, &Grain),
         keeping: bool,
         nodes: &'a [NodeSlot],
         changes: &mut ChangeLog,
@@ -120,18 +122,18 @@ impl Topologies {
     ) -> Option<View<'a>> {
         let tree_ix = self.tree_ix(topology)?;
         let tree = self.trees.get(&tree_ix)?;
-        let key = (need.ix, tree_ix);
+        let key = (need.ix, tree_ix, grain.clone());
         if !keeping && !self.indexes.contains_key(&key) {
-            let index = self.passing.insert(FitIndex::new(need.clone()));
+            let index = self.passing.insert(FitIndex::new(need.clone(), grain.clone()));
             index.catch_up(tree, nodes, changes, names);
             return Some(View { tree, index, nodes });
         }
         if !self.indexes.contains_key(&key) && self.indexes.len() >= INDEXES_MAX {
-            let oldest = self.indexes.iter().min_by_key(|(_, index)| index.asked).map(|(key, _)| *key);
+            let oldest = self.indexes.iter().min_by_key(|(_, index)| index.asked).map(|(key, _)| key.clone());
             oldest.map(|key| self.indexes.remove(&key));
         }
         self.asked += 1;
-        let index = self.indexes.entry(key).or_insert_with(|| FitIndex::new(need.clone()));
+        let index = self.indexes.entry(key).or_insert_with(|| FitIndex::new(need.clone(), grain.clone()));
         index.asked = self.asked;
         index.catch_up(tree, nodes, changes, names);
         Some(View { tree, index, nodes })
@@ -153,7 +155,7 @@ impl Topologies {
                 }
             }
         }
-        for ((_, tree), index) in &self.indexes {
+        for ((_, tree, _), index) in &self.indexes {
             let Some(tree) = self.trees.get(tree) else {
                 found.push("an index of a topology that is gone".to_owned());
                 continue;
@@ -161,7 +163,7 @@ impl Topologies {
             let mut changes = changes.clone();
             let mut caught_up = index.clone();
             caught_up.catch_up(tree, nodes, &mut changes, names);
-            let mut fresh = FitIndex::new(index.need.clone());
+            let mut fresh = FitIndex::new(index.need.clone(), index.grain.clone());
             fresh.catch_up(tree, nodes, &mut changes, names);
             if let Some(difference) = caught_up.difference(&fresh) {
                 found.push(difference);

@@ -3,13 +3,14 @@
 //! The rules are those of Kueue's Job webhook (0.18, `pkg/controller/jobs/job`). A Job without the
 //! queue-name label is none of our business, unless its namespace has a default queue: it gets that.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use soroi_api::labels::{kubernetes, kueue as keys};
-use soroi_api::syntax::{LABEL_KEY_WORDS, SUBDOMAIN_WORDS, is_label_key, is_subdomain};
+use soroi_api::syntax::{SUBDOMAIN_WORDS, is_subdomain};
 
 use crate::DEFAULT_QUEUE;
 use crate::field::Findings;
 use crate::json::{annotation, items, label, text};
+use crate::topology;
 
 /// Kinds, each after its API group, that get a Workload of their own: what they create is paid for
 /// by them.
@@ -66,7 +67,11 @@ pub(crate) fn state(job: &Value, findings: &mut Findings) {
     if is_managed(job) {
         labels(job, findings);
         min_parallelism(job, findings);
-        topology(&job["spec"]["template"], findings);
+        let template = &job["spec"]["template"];
+        let pods =
+            job["spec"]["completions"].as_i64().map_or(parallelism(job), |all| all.min(parallelism(job)));
+        let in_group = crate::pod::GROUP_KEYS.iter().any(|key| annotation(template, key).is_some());
+        topology::of_template(template, pods, !in_group, findings);
     }
 }
 
@@ -134,65 +139,6 @@ fn parallelism_is_kept(new: &Value, old: &Value, findings: &mut Findings) {
             "spec.parallelism",
             format!("is immutable while the job is not suspended and has {}", keys::JOB_MIN_PARALLELISM),
         );
-    }
-}
-
-fn annotation_path(key: &str) -> String {
-    format!("spec.template.metadata.annotations[{key}]")
-}
-
-/// Where the pods must be relative to each other: one wish, spelt so that it can mean something.
-fn topology(template: &Value, findings: &mut Findings) {
-    let get = |key| annotation(template, key);
-    let wishes = [
-        keys::PODSET_REQUIRED_TOPOLOGY,
-        keys::PODSET_PREFERRED_TOPOLOGY,
-        keys::PODSET_UNCONSTRAINED_TOPOLOGY,
-    ];
-    let made: Vec<&str> = wishes.into_iter().filter(|key| get(key).is_some()).collect();
-    if let [first, second, ..] = made.as_slice() {
-        findings.forbidden(annotation_path(second), format!("must not be used together with {first}"));
-    }
-    for key in [
-        keys::PODSET_REQUIRED_TOPOLOGY,
-        keys::PODSET_PREFERRED_TOPOLOGY,
-        keys::PODSET_SLICE_REQUIRED_TOPOLOGY,
-    ] {
-        if let Some(level) = get(key).filter(|level| !is_label_key(level)) {
-            findings.invalid(annotation_path(key), &level.into(), LABEL_KEY_WORDS);
-        }
-    }
-    let anywhere = keys::PODSET_UNCONSTRAINED_TOPOLOGY;
-    if let Some(word) = get(anywhere).filter(|word| !matches!(*word, "true" | "false")) {
-        findings.not_supported(annotation_path(anywhere), &word.into(), &["true", "false"]);
-    }
-    slices(template, findings);
-    let group = keys::PODSET_GROUP_NAME;
-    if let Some(name) = get(group) {
-        findings.invalid(
-            annotation_path(group),
-            &name.into(),
-            "a group has exactly 2 pod sets, and a Job has 1",
-        );
-    }
-}
-
-fn slices(template: &Value, findings: &mut Findings) {
-    let (level, size) = (keys::PODSET_SLICE_REQUIRED_TOPOLOGY, keys::PODSET_SLICE_SIZE);
-    match (annotation(template, level), annotation(template, size)) {
-        (Some(_), None) => findings.required(annotation_path(size), format!("must be given with {level}")),
-        (None, Some(_)) => {
-            findings.forbidden(annotation_path(size), format!("must not be given without {level}"))
-        }
-        (Some(_), Some(pods)) if !pods.parse::<i32>().is_ok_and(|pods| pods >= 1) => {
-            findings.invalid(annotation_path(size), &json!(pods), "must be a number of pods of at least 1");
-        }
-        _ => {}
-    }
-    for key in [level, keys::PODSET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS] {
-        if annotation(template, key).is_some() {
-            findings.warn(format!("{}: slices are not supported; the job will wait", annotation_path(key)));
-        }
     }
 }
 

@@ -19,6 +19,7 @@ mod kueue;
 mod plan;
 mod pod;
 mod syntax;
+mod topology;
 mod volcano;
 pub mod wire;
 

@@ -1,6 +1,5 @@
 //! What does a Job want, and how far is it?
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
@@ -9,7 +8,7 @@ use sha1::{Digest, Sha1};
 use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volcano as volcano_keys};
 use soroi_engine::event::{Millis, Name, TopologyRequest};
 
-use super::{Invalid, millis, pod, some_name, workload};
+use super::{Invalid, millis, pod, some_name, topology};
 
 /// What is worth remembering of a Job: below a kilobyte, its template only as a digest.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +141,12 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
     let min_parallelism = annotation(kueue_keys::JOB_MIN_PARALLELISM)
         .map(|text| text.parse().map_err(|_| not_a_number(kueue_keys::JOB_MIN_PARALLELISM, &text)));
     let min_parallelism = wrong.note(min_parallelism.transpose());
-    let topology = wrong.note(topology(template_meta).map_err(|e| e.within("spec.template.metadata")));
+    let near = topology::of_annotations(template_meta);
+    let topology = wrong.note(near.map_err(|e| e.within("spec.template.metadata")));
+    if topology.group.is_some() && group.is_none() {
+        let field = format!("spec.template.metadata.annotations[{}]", kueue_keys::PODSET_GROUP_NAME);
+        wrong.note::<()>(Err(Invalid::new(field, "a group has exactly 2 pod sets, and a Job has 1")));
+    }
     Ok(JobFacts {
         uid,
         namespace: Arc::from(meta.namespace.as_deref().unwrap_or_default()),
@@ -233,33 +237,6 @@ fn count_indexes(text: &str) -> u32 {
         Some(last.checked_sub(first)?.saturating_add(1))
     });
     each.fold(0, u32::saturating_add)
-}
-
-/// The topology request that the annotations of a template make.
-///
-/// # Errors
-/// [`Invalid`] on the annotation: several that exclude each other, or one whose meaning cannot be
-/// honoured yet (slices and groups), because ignoring it would place the pods wrongly.
-pub fn topology(annotations: Option<&BTreeMap<String, String>>) -> Result<TopologyRequest, Invalid> {
-    let get = |key: &str| some_name(annotations.and_then(|all| all.get(key)));
-    for key in [
-        kueue_keys::PODSET_SLICE_REQUIRED_TOPOLOGY,
-        kueue_keys::PODSET_SLICE_SIZE,
-        kueue_keys::PODSET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
-        kueue_keys::PODSET_GROUP_NAME,
-    ] {
-        if get(key).is_some() {
-            return Err(Invalid::new(format!("annotations[{key}]"), "is not supported"));
-        }
-    }
-    let unconstrained = get(kueue_keys::PODSET_UNCONSTRAINED_TOPOLOGY);
-    let asked = [
-        get(kueue_keys::PODSET_REQUIRED_TOPOLOGY).map(TopologyRequest::Required),
-        get(kueue_keys::PODSET_PREFERRED_TOPOLOGY).map(TopologyRequest::Preferred),
-        unconstrained.filter(|value| &**value == "true").map(|_| TopologyRequest::Unconstrained),
-    ];
-    workload::only_one(asked)
-        .ok_or_else(|| Invalid::new("annotations", "must not contain more than one topology annotation"))
 }
 
 /// The Job's template as its Workload shows it: without the labels by which the API server tells

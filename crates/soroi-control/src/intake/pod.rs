@@ -7,7 +7,7 @@ use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volc
 use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest, Who};
 
 use super::neighbours::neighbours;
-use super::{Invalid, group_key, job, labels, millis, request, selector, some_name};
+use super::{Invalid, group_key, labels, millis, request, selector, some_name, topology};
 
 /// Which pods we may bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,9 +143,9 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let text = |text: &Option<String>| -> Name { Arc::from(text.as_deref().unwrap_or_default()) };
-    let (topology, unheard) = match job::topology(meta.annotations.as_ref()) {
+    let (near, unheard) = match topology::of_annotations(meta.annotations.as_ref()) {
         Ok(topology) => (topology, None),
-        Err(invalid) => (TopologyRequest::None, Some(invalid.within("metadata"))),
+        Err(invalid) => (TopologyRequest::NONE, Some(invalid.within("metadata"))),
     };
     let scheduled = conditions.iter().enumerate().find(|(_, condition)| condition.type_ == "PodScheduled");
     Ok(PodFacts {
@@ -169,7 +169,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
         controller: controller.map(|owner| Arc::from(owner.uid.as_str())),
         group,
         queue: label(kueue_keys::QUEUE_NAME),
-        topology,
+        topology: near,
         invalid: astray.or(unheard),
         scheduler,
         priority: spec.priority.unwrap_or(0),

@@ -9,7 +9,7 @@ use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
 use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
 
-use super::{Defaults, Invalid, job, millis, some_name, template, too_many_pods};
+use super::{Defaults, Invalid, job, millis, some_name, template, too_many_pods, topology};
 
 /// The object that owns a Workload: the job it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,54 +198,19 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
         Ok(shape) => (shape, None),
         Err(problem) => (Shape::default(), Some(problem)),
     };
-    let (topology, topology_problem) = match topology_request(set.topology_request.as_ref()) {
+    let (near, topology_problem) = match topology::of_pod_set(set.topology_request.as_ref()) {
         Ok(request) => (request, None),
-        Err(problem) => (TopologyRequest::None, Some(problem)),
+        Err(problem) => (TopologyRequest::NONE, Some(problem)),
     };
     let parsed = event::PodSet {
         name: Arc::from(set.name.as_str()),
         role: None,
         count: u32::try_from(set.count).unwrap_or(0),
         shape: Arc::new(shape),
-        topology,
+        topology: near,
     };
     let negative = (set.count < 0).then(|| Invalid::new("count", "must not be negative"));
     (parsed, negative.or(shape_problem).or(topology_problem))
-}
-
-/// Where the pods of a pod set must be relative to each other.
-///
-/// # Errors
-/// [`Invalid`] within `topologyRequest`: requests that exclude each other, or one whose meaning
-/// cannot be honoured yet (slices and groups), because ignoring it would place the pods wrongly.
-pub fn topology_request(request: Option<&kueue::PodSetTopologyRequest>) -> Result<TopologyRequest, Invalid> {
-    let Some(request) = request else { return Ok(TopologyRequest::None) };
-    let unsupported = [
-        ("podSetSliceRequiredTopology", request.pod_set_slice_required_topology.is_some()),
-        ("podSetSliceSize", request.pod_set_slice_size.is_some()),
-        ("podsetSliceRequiredTopologyConstraints", !request.slice_required_topology_constraints.is_empty()),
-        ("podSetGroupName", request.pod_set_group_name.is_some()),
-    ];
-    if let Some((field, _)) = unsupported.iter().find(|(_, given)| *given) {
-        return Err(Invalid::new(format!("topologyRequest.{field}"), "is not supported"));
-    }
-    let asked = [
-        some_name(request.required.as_ref()).map(TopologyRequest::Required),
-        some_name(request.preferred.as_ref()).map(TopologyRequest::Preferred),
-        (request.unconstrained == Some(true)).then_some(TopologyRequest::Unconstrained),
-    ];
-    only_one(asked).ok_or_else(|| {
-        Invalid::new("topologyRequest", "only one of required, preferred and unconstrained may be given")
-    })
-}
-
-/// What was asked, unless it was asked in several ways.
-pub(super) fn only_one(asked: [Option<TopologyRequest>; 3]) -> Option<TopologyRequest> {
-    let mut asked = asked.into_iter().flatten();
-    match (asked.next(), asked.next()) {
-        (one, None) => Some(one.unwrap_or_default()),
-        (_, Some(_)) => None,
-    }
 }
 
 /// What the status says that the Workload holds.

@@ -6,14 +6,14 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use soroi_api::kueue::{
-    PodSet, PodSetTopologyRequest, PriorityClassGroup, PriorityClassKind, PriorityClassRef, Workload,
-    WorkloadSpec,
+    PodSet, PodSetTopologyRequest, PriorityClassGroup, PriorityClassKind, PriorityClassRef,
+    SliceTopologyConstraint, Workload, WorkloadSpec,
 };
 use soroi_api::labels::kubernetes as kubernetes_keys;
 use soroi_api::labels::kueue as keys;
 use soroi_api::names;
 use soroi_api::volcano;
-use soroi_engine::event::TopologyRequest;
+use soroi_engine::event::{Slice, TopologyRequest, TopologyWish};
 
 use crate::intake::defaults::PrioritySource;
 use crate::intake::group::GroupPodSet;
@@ -112,14 +112,14 @@ pub fn of_group(
 /// [`Invalid`] when the pod's topology annotations contradict each other.
 pub fn pod_set_of_group(set: &GroupPodSet, example: &Pod) -> Result<PodSet, Invalid> {
     let annotations = example.metadata.annotations.as_ref();
-    let topology =
-        intake::job::topology(annotations).map_err(|e| e.within(&format!("pods[{}]", set.name)))?;
+    let topology = intake::topology::of_annotations(annotations)
+        .map_err(|e| e.within(&format!("pods[{}]", set.name)))?;
     Ok(PodSet {
         name: set.name.to_string(),
         template: template_of_pod(example),
         count: i32::try_from(set.count).unwrap_or(i32::MAX),
         min_count: None,
-        topology_request: (topology != TopologyRequest::None).then(|| topology_request(&topology, false)),
+        topology_request: (topology != TopologyRequest::NONE).then(|| topology_request(&topology, false)),
     })
 }
 
@@ -171,12 +171,28 @@ fn topology_request(request: &TopologyRequest, job: bool) -> PodSetTopologyReque
         pod_index_label: job.then(|| kubernetes_keys::JOB_COMPLETION_INDEX.into()),
         ..PodSetTopologyRequest::default()
     };
-    match request {
-        TopologyRequest::None => {}
-        TopologyRequest::Required(level) => topology.required = Some(level.to_string()),
-        TopologyRequest::Preferred(level) => topology.preferred = Some(level.to_string()),
-        TopologyRequest::Unconstrained => topology.unconstrained = Some(true),
+    match &request.wish {
+        TopologyWish::None => {}
+        TopologyWish::Required(level) => topology.required = Some(level.to_string()),
+        TopologyWish::Preferred(level) => topology.preferred = Some(level.to_string()),
+        TopologyWish::Unconstrained => topology.unconstrained = Some(true),
     }
+    let size = |slice: &Slice| i32::try_from(slice.size).unwrap_or(i32::MAX);
+    match &request.slices[..] {
+        [] => {}
+        [only] => {
+            topology.pod_set_slice_required_topology = Some(only.level.to_string());
+            topology.pod_set_slice_size = Some(size(only));
+        }
+        layers => {
+            let layer = |slice: &Slice| SliceTopologyConstraint {
+                topology: slice.level.to_string(),
+                size: size(slice),
+            };
+            topology.slice_required_topology_constraints = layers.iter().map(layer).collect();
+        }
+    }
+    topology.pod_set_group_name = request.group.as_ref().map(ToString::to_string);
     topology
 }
 

@@ -344,7 +344,7 @@ impl World {
         gang.local_queue = gang.local_queue.or_else(|| members.queue().cloned());
         if gang.local_queue.is_none() {
             // The annotations are Kueue's, and without its queues there is no Topology.
-            gang.pod_sets.iter_mut().for_each(|set| set.topology = event::TopologyRequest::None);
+            gang.pod_sets.iter_mut().for_each(|set| set.topology = event::TopologyRequest::NONE);
         }
         if group.priority_class.is_none() {
             gang.priority = members.priority().unwrap_or(0);
@@ -481,7 +481,7 @@ impl World {
                 role: None,
                 count: 1,
                 shape: fact.shape.clone(),
-                topology: event::TopologyRequest::None,
+                topology: event::TopologyRequest::NONE,
             }],
             minima: None,
             readiness: gate.map_or(Readiness::Ready, |gate| Readiness::NotYet(NotYet::Gated(gate))),

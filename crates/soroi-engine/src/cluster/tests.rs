@@ -170,7 +170,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn request(gpu: i64, count: u32, rack: bool) -> PlaceRequest {
-    let required = crate::event::TopologyRequest::Required("rack".into());
+    let required = crate::event::TopologyRequest::required("rack".into());
     let pod_set = PodSetRequest {
         name: "m".into(),
         count,

@@ -225,7 +225,11 @@ impl Engine {
         let sets = admission.pod_sets.iter().map(|set| self.seat_set(fact, set)).collect();
         let mut held = Held::new(admission, paid, charge, sets, phase, now);
         for (at, set) in held.admission.pod_sets.clone().iter().enumerate() {
-            let nodes = set.nodes.iter().flat_map(|(node, count)| (0..*count).map(|_| Some(node.clone())));
+            // Pods take seats by their index: neighbours in rank sit near each other, slice by slice.
+            let mut nodes = set.nodes.clone();
+            self.cluster.sort_by_domain(held.sets[at].topology.as_ref(), &mut nodes);
+            let nodes =
+                nodes.into_iter().flat_map(|(node, count)| (0..count).map(move |_| Some(node.clone())));
             held.add_seats(at, nodes);
             if held.binds() {
                 let missing =

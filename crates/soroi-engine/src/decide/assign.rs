@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::wanted::StartSet;
 use crate::event::{
     ClusterQueue, Expression, Flavor, FlavorQuotas, Labels, Name, NodeSelectorTerm, Operator, ResourceGroup,
-    Shape, TopologyRequest,
+    Shape, TopologyRequest, TopologyWish,
 };
 use crate::fit::{repels, selects, tolerated};
 use crate::queue::{Blocker, QuotaBlocker};
@@ -132,16 +132,32 @@ fn suits(world: &World, name: &Name, set: &StartSet, keys: &BTreeSet<Name>) -> R
 }
 
 fn lacks_level(world: &World, flavor: &Flavor, request: &TopologyRequest) -> Result<(), FlavorProblem> {
-    let level = match request {
-        TopologyRequest::None => return Ok(()),
-        TopologyRequest::Unconstrained => None,
-        TopologyRequest::Required(level) | TopologyRequest::Preferred(level) => Some(level),
+    if request.wish == TopologyWish::None && request.slices.is_empty() {
+        return Ok(());
+    }
+    let lacks = |level: Option<&Name>| {
+        Err(FlavorProblem::NoTopologyLevel { flavor: flavor.name.clone(), level: level.cloned() })
     };
-    let topology = flavor.topology.as_ref().and_then(|name| world.topologies.get(name));
-    match (topology, level) {
-        (Some(_), None) => Ok(()),
-        (Some(topology), Some(level)) if topology.levels.contains(level) => Ok(()),
-        _ => Err(FlavorProblem::NoTopologyLevel { flavor: flavor.name.clone(), level: level.cloned() }),
+    let named = || request.level().into_iter().chain(request.slices.iter().map(|slice| &slice.level));
+    let Some(topology) = flavor.topology.as_ref().and_then(|name| world.topologies.get(name)) else {
+        return lacks(named().next());
+    };
+    let position = |level: &Name| topology.levels.iter().position(|label| label == level);
+    if let Some(missing) = named().find(|level| position(level).is_none()) {
+        return lacks(Some(missing));
+    }
+    // All in one domain of a level: the slices are as large as that, or smaller.
+    let at_least = request.level().into_iter().zip(request.slices.first().map(|slice| &slice.level));
+    let nested = request.slices.windows(2).map(|pair| (&pair[0].level, &pair[1].level));
+    let above = at_least.filter(|(outer, inner)| position(inner) < position(outer));
+    let wrong = above.chain(nested.filter(|(outer, inner)| position(inner) <= position(outer))).next();
+    match wrong {
+        None => Ok(()),
+        Some((outer, inner)) => Err(FlavorProblem::SliceAbove {
+            flavor: flavor.name.clone(),
+            outer: outer.clone(),
+            inner: inner.clone(),
+        }),
     }
 }
 

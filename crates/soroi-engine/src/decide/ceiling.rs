@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
-use crate::event::TopologyRequest;
+use crate::event::TopologyWish;
 use crate::place::PodSetRequest;
+use crate::topology::{DomainIx, Grain};
 
 /// Answers are kept until a node's facts change; at most this many, because they are made anew in
 /// about a millisecond per 5,000 nodes.
@@ -39,26 +40,40 @@ fn most(cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
     let need = cluster.need(&request.ask);
     // Whoever asks was just told that there are no places: the index that said so knows which nodes
     // suit.
-    let Some(view) = cluster.index(&need, request.topology.as_ref(), false) else { return 0 };
-    let level = match &request.request {
-        TopologyRequest::Required(label) => match view.tree.level(label) {
+    let Some(view) = cluster.index(&need, (request.topology.as_ref(), &Grain::FINE), false) else { return 0 };
+    let tree = view.tree;
+    let level = match &request.request.wish {
+        TopologyWish::Required(label) => match tree.level(label) {
             Some(level) => level,
             None => return 0,
         },
-        TopologyRequest::None | TopologyRequest::Unconstrained | TopologyRequest::Preferred(_) => 0,
+        TopologyWish::None | TopologyWish::Unconstrained | TopologyWish::Preferred(_) => 0,
     };
+    let Some(grain) = Grain::of(&request.request.slices, tree) else { return 0 };
     let mut most_on_node = 0;
-    let mut by_domain = vec![0u32; view.tree.domain_count()];
+    let mut by_domain = vec![0u64; tree.domain_count()];
     for (node, slot) in view.suitable() {
-        let fit = slot.space.fit_count_if_empty(&need.requests);
+        let fit = grain.round(tree.depth() + 1, slot.space.fit_count_if_empty(&need.requests).into());
         most_on_node = most_on_node.max(fit);
-        if let Some(domain) = view.tree.domain_of(node, level) {
-            let sum = &mut by_domain[domain.index()];
-            *sum = sum.saturating_add(fit);
+        if let Some(leaf) = tree.leaf_of(node) {
+            by_domain[leaf.index()] += fit;
         }
     }
-    let nodes_are_domains = level > view.tree.depth();
-    if nodes_are_domains { most_on_node } else { by_domain.into_iter().max().unwrap_or(0) }
+    let mut finest_first: Vec<DomainIx> = (0..tree.domain_count()).map(|ix| DomainIx(ix as u32)).collect();
+    finest_first.sort_by_key(|ix| std::cmp::Reverse(tree.domain(*ix).level));
+    let mut most = 0;
+    for ix in finest_first {
+        let domain = tree.domain(ix);
+        let pods = grain.round(domain.level, by_domain[ix.index()]);
+        if domain.level == level {
+            most = most.max(pods);
+        }
+        if ix != DomainIx::ROOT {
+            by_domain[domain.parent.index()] += pods;
+        }
+    }
+    let nodes_are_domains = level > tree.depth();
+    u32::try_from(if nodes_are_domains { most_on_node } else { most }).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl Engine {
         let flavors = &held.admission.pod_sets[set].flavors;
         let pod_set = PodSetRequest {
             count,
-            bound: super::repair::taken_nodes(held, set),
+            bound: self.nodes_near(&fact.id, held, set),
             ..super::repair::pod_set_request(held, set, &pod.shape, named.topology.clone())
         };
         Some(More {
@@ -146,7 +146,8 @@ impl Engine {
         let cluster_queue = held.admission.cluster_queue.clone();
         let most = if cluster_queue.is_some() { PAID_POD_SETS_MAX } else { POD_SETS_MAX };
         let asks = match cluster_queue.clone() {
-            _ if held.sets.len() >= most => Asks::Nothing,
+            // With whom it is to share a domain was placed without it.
+            _ if held.sets.len() >= most || named.topology.group.is_some() => Asks::Nothing,
             Some(queue) => Asks::FlavorsAndPlaces(Arc::new(Start {
                 // Members of such a gang get their places beside its others, whenever those got theirs.
                 policy: Policy::Unified,

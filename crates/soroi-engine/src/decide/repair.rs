@@ -57,7 +57,9 @@ impl Engine {
 
     fn give_places(&mut self, id: &GangId, placement: Placement, now: Millis, out: &mut Vec<Decision>) {
         let groups = self.homeless(id).into_iter().zip(placement.pod_sets);
-        for (((_, shape), seats), places) in groups {
+        for (((set, shape), seats), mut places) in groups {
+            let topology = self.gangs[id].held.as_ref().and_then(|held| held.sets[set].topology.as_ref());
+            self.cluster.sort_by_domain(topology, &mut places.nodes);
             let nodes =
                 places.nodes.into_iter().flat_map(|(node, count)| (0..count).map(move |_| node.clone()));
             for (at, node) in seats.into_iter().zip(nodes) {
@@ -166,12 +168,25 @@ impl Engine {
 
     /// Whether nobody is left of a pod set whose pods belong into one domain.
     fn is_deserted(&self, id: &GangId, set: usize) -> bool {
-        let one_domain = matches!(
-            self.topology_request(id, set),
-            TopologyRequest::Required(_) | TopologyRequest::Preferred(_)
-        );
+        let one_domain = self.topology_request(id, set).level().is_some();
         let held = self.gangs.get(id).and_then(|state| state.held.as_ref());
-        one_domain && held.is_some_and(|held| taken_nodes(held, set).is_empty())
+        one_domain && held.is_some_and(|held| self.nodes_near(id, held, set).is_empty())
+    }
+
+    /// Node and number of members there near which a pod set belongs: its own, and those of the pod
+    /// sets with which it shares a domain.
+    pub(super) fn nodes_near(&self, id: &GangId, held: &Held, set: usize) -> Vec<(Name, u32)> {
+        match self.topology_request(id, set).group {
+            Some(group) => self.nodes_of_group(id, held, &group),
+            None => taken_nodes(held, set),
+        }
+    }
+
+    /// The same for all pod sets that share a domain.
+    pub(super) fn nodes_of_group(&self, id: &GangId, held: &Held, group: &Name) -> Vec<(Name, u32)> {
+        let partners =
+            (0..held.sets.len()).filter(|at| self.topology_request(id, *at).group.as_ref() == Some(group));
+        partners.flat_map(|at| taken_nodes(held, at)).collect()
     }
 
     fn topology_request(&self, id: &GangId, set: usize) -> TopologyRequest {
@@ -184,12 +199,17 @@ impl Engine {
     fn places_request(&self, id: &GangId, homeless: &Homeless) -> PlaceRequest {
         let state = &self.gangs[id];
         let held = state.held.as_ref().expect("homeless members belong to an admission");
-        let request = |((set, shape), seats): (&(usize, Arc<Shape>), &Vec<SeatRef>)| PodSetRequest {
-            count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
-            // Pods of one set belong together, also when their real shapes differ.
-            group: Some(held.sets[*set].name.clone()).filter(|_| several_shapes(homeless, *set)),
-            bound: taken_nodes(held, *set),
-            ..pod_set_request(held, *set, shape, self.topology_request(id, *set))
+        let request = |((set, shape), seats): (&(usize, Arc<Shape>), &Vec<SeatRef>)| {
+            let asked = self.topology_request(id, *set);
+            // Pods of one set belong together, also when their real shapes differ. (No pod set has such
+            // a name as a group gets here.)
+            let own = || Some(held.sets[*set].name.clone()).filter(|_| several_shapes(homeless, *set));
+            PodSetRequest {
+                count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
+                group: asked.group.as_ref().map(|group| format!("/{group}").into()).or_else(own),
+                bound: self.nodes_near(id, held, *set),
+                ..pod_set_request(held, *set, shape, asked)
+            }
         };
         let pod_sets: Vec<PodSetRequest> = homeless.iter().map(request).collect();
         let all = pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));

@@ -140,7 +140,7 @@ impl Engine {
             count: domains.iter().map(|domain| domain.count).sum(),
             ask: set.ask(state.expected(&set.name)?),
             topology: set.topology.clone(),
-            request: TopologyRequest::None,
+            request: TopologyRequest::NONE,
             group: None,
             bound: Vec::new(),
             pinned: domains,

@@ -11,7 +11,7 @@ use super::ceiling::Ceilings;
 use super::wanted::{Start, StartSet};
 use crate::cluster::Cluster;
 use crate::decision::TopologyPlaces;
-use crate::event::{Amount, Flavor, Labels, Name, Policy, Toleration};
+use crate::event::{Amount, Flavor, Labels, Name, Policy, ResourceGroup, Toleration};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::place::{PlaceRequest, PodSetRequest, place};
@@ -134,7 +134,11 @@ impl Search<'_> {
         let spec = &ground.queue.groups[group];
         let options = options(ground, spec, &self.start.sets[at], &asked, &self.taken(chosen));
         self.findings.blockers.extend(options.short);
+        let settled = self.flavor_of_partner(spec, chosen);
         for option in options.fit {
+            if settled.as_ref().is_some_and(|flavor| *flavor != option.flavor) {
+                continue;
+            }
             let mut flavors = flavors.clone();
             flavors.extend(asked.keys().map(|resource| (resource.clone(), option.clone())));
             match self.next_group(group + 1, flavors, chosen) {
@@ -144,6 +148,17 @@ impl Search<'_> {
         }
         // Another choice for an earlier pod set may leave more.
         Err(Stuck(at.saturating_sub(1)))
+    }
+
+    /// The flavor that an earlier pod set has of this group of resources, with which the one at hand
+    /// shares a domain, and therefore the flavor (Kueue, pod set groups).
+    fn flavor_of_partner(&self, spec: &ResourceGroup, chosen: &[Flavors]) -> Option<Name> {
+        let group = self.start.sets[chosen.len()].topology.group.as_ref()?;
+        let partners = self.start.sets.iter().zip(chosen);
+        let partners = partners.filter(|(set, _)| set.topology.group.as_ref() == Some(group));
+        let mut flavors = partners.flat_map(|(_, flavors)| flavors);
+        let (_, option) = flavors.find(|(resource, _)| spec.covered.contains(resource))?;
+        Some(option.flavor.clone())
     }
 
     /// What a pod set asks of the resources of a group.
@@ -190,6 +205,9 @@ impl Search<'_> {
                 }
             }
         }
+        if let Some(at) = self.torn_apart(&placed, chosen) {
+            return Err(Stuck(at));
+        }
         self.findings.tries += 1;
         let request = self.joint_request(&placed, chosen);
         let Ok(placement) = place(self.cluster, &request) else {
@@ -202,6 +220,19 @@ impl Search<'_> {
             answer.sets[at] = SetAnswer { nodes: places.nodes, topology: places.topology, ..paid };
         }
         Ok(answer)
+    }
+
+    /// A pod set that is to share a domain with an earlier one, and whose flavors lie in another
+    /// topology.
+    fn torn_apart(&self, placed: &[usize], chosen: &[Flavors]) -> Option<usize> {
+        let topology =
+            |at: usize| chosen[at].values().find_map(|option| topology_of(self.world, &option.flavor));
+        let group = |at: usize| self.start.sets[at].topology.group.as_ref();
+        placed.iter().copied().find(|at| {
+            let mut earlier = placed.iter().copied().take_while(|other| other < at);
+            group(*at).is_some()
+                && earlier.any(|other| group(other) == group(*at) && topology(other) != topology(*at))
+        })
     }
 
     /// What keeps a pod set from finding places when nobody else of the gang is there.
@@ -273,7 +304,7 @@ impl Search<'_> {
             },
             topology: terms.topology,
             request: set.topology.clone(),
-            group: None,
+            group: set.topology.group.clone(),
             bound: Vec::new(),
             pinned: Vec::new(),
         }

@@ -6,6 +6,7 @@
 //! node b gpu=8 taint=k=v:NoSchedule cordoned notready
 //! use a gpu=3                       an unmanaged pod on the node
 //! pods m 3 gpu=2 topology=t required=rack zone=z1 tolerate=k bound=a:1 group=g role=ps
+//! pods s 6 gpu=1 topology=t slice=rack:3    slices: level and size, coarse to fine
 //! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
 //! ```
@@ -16,8 +17,8 @@ use super::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::TopologyDomain;
 use crate::event::{
-    Expression, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
-    TolerationMatch, TopologyRequest,
+    Expression, Name, Node, NodeSelectorTerm, Operator, Shape, Slice, Taint, TaintEffect, Toleration,
+    TolerationMatch, TopologyWish,
 };
 use crate::fit::Ask;
 use crate::minima::Minima;
@@ -174,8 +175,12 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
         let (key, value) = word.split_once('=').unwrap();
         match key {
             "topology" => pods.topology = Some(value.into()),
-            "required" => pods.request = TopologyRequest::Required(label(value)),
-            "preferred" => pods.request = TopologyRequest::Preferred(label(value)),
+            "required" => pods.request.wish = TopologyWish::Required(label(value)),
+            "preferred" => pods.request.wish = TopologyWish::Preferred(label(value)),
+            "slice" => {
+                let (level, size) = value.split_once(':').unwrap();
+                pods.request.slices.push(Slice { level: label(level), size: size.parse().unwrap() });
+            }
             "group" => pods.group = Some(value.into()),
             "role" => pods.role = Some(value.into()),
             "flavor" => {

@@ -41,7 +41,7 @@ pub(super) fn bundles(parts: &mut [Part]) -> Vec<Bundle> {
             parts[at].group.is_some()
                 && other.group == parts[at].group
                 && other.topology == parts[at].topology
-                && ![&other.wish, &parts[at].wish].iter().any(|wish| matches!(wish, Wish::Pinned(_)))
+                && ![&other.wish, &parts[at].wish].iter().any(|wish| wish.is_settled())
         };
         match bundles.iter_mut().find(together) {
             Some(bundle) => bundle.parts.push(at),
@@ -99,6 +99,8 @@ impl Merged {
                 other.wish == Wish::Anywhere
                     && part.wish == Wish::Anywhere
                     && other.need.ix == part.need.ix
+                    && other.grain.is_fine()
+                    && part.grain.is_fine()
                     && other.topology == part.topology
                     && other.count.checked_add(part.count).is_some()
             });

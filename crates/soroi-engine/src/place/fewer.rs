@@ -125,10 +125,11 @@ impl Choice<'_> {
             let Some(left) = self.kins[at].role.as_ref().and_then(|role| needed.get_mut(role)) else {
                 continue;
             };
-            let most = (*left).min(self.alone[at]);
+            let whole = (*left).checked_next_multiple_of(self.unit(at)).unwrap_or(u32::MAX);
+            let most = whole.min(self.alone[at]);
             let mut rest = *left;
             self.raise(&mut kept, at, most);
-            rest -= kept.0[at];
+            rest = rest.saturating_sub(kept.0[at]);
             *needed.get_mut(self.kins[at].role.as_ref()?)? = rest;
         }
         if needed.values().any(|left| *left > 0) {
@@ -138,18 +139,24 @@ impl Choice<'_> {
         self.minima.are_met(by_role(&self.kins, &kept.0)).then_some(kept)
     }
 
+    /// Pods of a kin are kept in multiples of this: slices come whole.
+    fn unit(&self, at: usize) -> u32 {
+        self.parts[self.kins[at].part].grain.whole()
+    }
+
     /// Keeps as many pods of a kin as fit beside the others that are kept, up to `most`.
     fn raise(&mut self, (counts, taken): &mut (Vec<u32>, Vec<Taken>), at: usize, most: u32) {
-        let (mut low, mut high) = (counts[at], most);
+        let unit = self.unit(at);
+        let (mut low, mut high) = (counts[at] / unit, most / unit);
         while low < high {
             let middle = high - (high - low) / 2;
-            counts[at] = middle;
+            counts[at] = middle * unit;
             match self.places(counts) {
                 Some(places) => (low, *taken) = (middle, places),
                 None => high = middle - 1,
             }
         }
-        counts[at] = low;
+        counts[at] = low * unit;
     }
 
     /// The first of the smallest gangs that has places, and what fits beside it.
@@ -160,7 +167,8 @@ impl Choice<'_> {
         }
         let mut smallest = Smallest { found: Vec::new(), all: true };
         smallest.add(self, &mut vec![0; self.kins.len()], 0, self.minima.total());
-        self.proven &= smallest.all;
+        // A gang of whole slices may have to be larger than the smallest one.
+        self.proven &= smallest.all && self.parts.iter().all(|part| part.grain.is_fine());
         for counts in smallest.found {
             if let Some(taken) = self.places(&counts) {
                 let mut kept = (counts, taken);

@@ -9,6 +9,8 @@
 mod build;
 mod exhaust;
 
+use std::collections::BTreeMap;
+
 use super::Taken;
 use crate::cluster::NodeIx;
 use crate::event::Amount;
@@ -41,6 +43,8 @@ struct Piece {
     count: u32,
     /// Per node: whether it may go there at all.
     allowed: Vec<bool>,
+    /// Per layer of slices: the domain of each node, and the size.
+    slices: Vec<(Vec<u32>, u32)>,
 }
 
 /// Pieces that share a region, and the regions to choose from (node numbers).
@@ -113,7 +117,7 @@ impl Model {
         let combinations = self.choices.iter().try_fold(1usize, |all, c| all.checked_mul(c.regions.len()));
         for number in 0..combinations.unwrap_or(usize::MAX).min(COMBINATIONS_MAX) {
             self.choose(number);
-            if self.make_way() {
+            if self.make_way() && (0..self.pieces.len()).all(|piece| self.is_sliced(piece)) {
                 return Verdict::Found(self.taken());
             }
         }
@@ -268,6 +272,23 @@ impl Model {
             }
         }
         sets
+    }
+
+    /// Whether what is placed of a piece makes whole slices.
+    fn is_sliced(&mut self, piece: usize) -> bool {
+        let nodes = self.nodes.len();
+        let placed = &self.placed[piece * nodes..(piece + 1) * nodes];
+        let layers = &self.pieces[piece].slices;
+        let is_whole = |(domains, size): &(Vec<u32>, u32)| {
+            let mut sums: BTreeMap<u32, u32> = BTreeMap::new();
+            for (domain, count) in domains.iter().zip(placed).filter(|(_, count)| **count > 0) {
+                *sums.entry(*domain).or_default() += count;
+            }
+            sums.values().all(|sum| sum.is_multiple_of(*size))
+        };
+        let (whole, looked_at) = (layers.iter().all(is_whole), nodes * layers.len());
+        self.spend(looked_at);
+        whole
     }
 
     // --- the arrays ----------------------------------------------------------------------------

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::{PodSetRequest, Taken};
 use crate::cluster::{Cluster, Need, NodeIx};
-use crate::event::{Name, TopologyRequest};
-use crate::topology::{DomainIx, FitIndex, Group, View};
+use crate::event::{Name, TopologyRequest, TopologyWish};
+use crate::topology::{DomainIx, FitIndex, Grain, Group, Tree, View};
 
 /// A pod set with its request resolved.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Part {
     pub(super) need: Arc<Need>,
     pub(super) topology: Option<Name>,
     pub(super) wish: Wish,
+    /// In which portions its pods go into domains.
+    pub(super) grain: Grain,
     pub(super) count: u32,
     pub(super) role: Option<Name>,
     /// Parts that must share one region say the same here.
@@ -33,10 +35,19 @@ pub(super) enum Wish {
     Required(usize),
     /// One domain of this level, or of a coarser one, or the fewest coarsest ones.
     Preferred(usize),
+    /// In this one, whatever else there is.
+    Within(Region),
     /// These domains with these counts.
     Pinned(Vec<(Vec<Name>, u32)>),
     /// What was asked for does not exist.
     Nowhere,
+}
+
+impl Wish {
+    /// It says where, so that there is nothing to choose.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Within(_) | Self::Pinned(_))
+    }
 }
 
 /// Where all pods of a part go.
@@ -57,20 +68,17 @@ pub(super) enum Region {
 impl Part {
     pub(super) fn new(cluster: &mut Cluster, pod_set: &PodSetRequest) -> Self {
         let tree = cluster.topologies().tree(pod_set.topology.as_ref());
-        let level = |label: &Name| tree.and_then(|tree| tree.level(label));
-        let wish = if tree.is_none() {
-            Wish::Nowhere
-        } else if !pod_set.pinned.is_empty() {
-            Wish::Pinned(pod_set.pinned.iter().map(|d| (d.values.clone(), d.count)).collect())
-        } else {
-            match &pod_set.request {
-                TopologyRequest::None | TopologyRequest::Unconstrained => Wish::Anywhere,
-                TopologyRequest::Required(label) => level(label).map_or(Wish::Nowhere, Wish::Required),
-                TopologyRequest::Preferred(label) => level(label).map_or(Wish::Nowhere, Wish::Preferred),
+        let (wish, grain) = match tree {
+            None => (Wish::Nowhere, Grain::FINE),
+            Some(_) if !pod_set.pinned.is_empty() => {
+                let pins = pod_set.pinned.iter().map(|d| (d.values.clone(), d.count)).collect();
+                (Wish::Pinned(pins), Grain::FINE)
             }
+            Some(tree) => resolved(&pod_set.request, tree).unwrap_or((Wish::Nowhere, Grain::FINE)),
         };
         Self {
             wish,
+            grain,
             bound: pod_set.bound.iter().filter_map(|(node, _)| cluster.node_ix(node)).collect(),
             need: cluster.need(&pod_set.ask),
             topology: pod_set.topology.clone(),
@@ -83,7 +91,7 @@ impl Part {
 
     /// What this part finds now; `None` if there is no such Topology.
     pub(super) fn view<'a>(&self, cluster: &'a mut Cluster) -> Option<View<'a>> {
-        cluster.index(&self.need, self.topology.as_ref(), !self.passing)
+        cluster.index(&self.need, (self.topology.as_ref(), &self.grain), !self.passing)
     }
 
     /// The best region that takes `count` pods now.
@@ -96,10 +104,17 @@ impl Part {
         let View { tree, index, .. } = *view;
         let anywhere = index.pods_in(DomainIx::ROOT) >= u64::from(count);
         let mut regions = SmallVec::new();
+        if !count.is_multiple_of(self.grain.whole()) {
+            return regions;
+        }
         match &self.wish {
             Wish::Nowhere => {}
-            Wish::Anywhere if anywhere => regions.push(Region::Anywhere),
+            Wish::Anywhere if anywhere => regions.push(self.everywhere(view)),
             Wish::Anywhere => {}
+            Wish::Within(region) => {
+                regions
+                    .extend(Some(region).filter(|region| room(index, region) >= u64::from(count)).cloned());
+            }
             Wish::Required(level) => self.add_domains(view, *level, count, limit, &mut regions),
             Wish::Preferred(level) => {
                 for level in (1..=*level).rev() {
@@ -120,6 +135,11 @@ impl Part {
         regions
     }
 
+    /// The region of all nodes: slices need their domains to be looked at from the top.
+    fn everywhere(&self, view: &View<'_>) -> Region {
+        if self.grain.is_fine() || view.tree.depth() == 0 { Region::Anywhere } else { Region::Spread }
+    }
+
     /// How many pods fit in the best region now.
     pub(super) fn fitting(&self, view: &View<'_>) -> u64 {
         let index = view.index;
@@ -133,6 +153,7 @@ impl Part {
                 Some(region) => room(index, &region),
                 None => 0,
             },
+            Wish::Within(region) => room(index, region),
             Wish::Pinned(pins) => pins
                 .iter()
                 .map(|(path, count)| {
@@ -228,6 +249,26 @@ impl Part {
         let first = homes.next()??;
         homes.all(|home| home.as_ref() == Some(&first)).then_some(first)
     }
+}
+
+/// The request in terms of the tree; `None`: it names what is not there, or slices that are larger
+/// than the domain that all pods share.
+fn resolved(request: &TopologyRequest, tree: &Tree) -> Option<(Wish, Grain)> {
+    let wish = match &request.wish {
+        TopologyWish::None | TopologyWish::Unconstrained => Wish::Anywhere,
+        TopologyWish::Required(label) => Wish::Required(tree.level(label)?),
+        TopologyWish::Preferred(label) => Wish::Preferred(tree.level(label)?),
+    };
+    let grain = Grain::of(&request.slices, tree)?;
+    let level = match wish {
+        Wish::Required(level) | Wish::Preferred(level) => level,
+        _ => 0,
+    };
+    if grain.first_level().is_some_and(|first| first < level) {
+        return None;
+    }
+    // Slices of one pod ask for nothing: their index is everybody's.
+    Some((wish, if grain.is_fine() { Grain::FINE } else { grain }))
 }
 
 /// A member of a level's group as a region.

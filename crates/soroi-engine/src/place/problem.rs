@@ -16,6 +16,7 @@ pub(super) type Problems = Vec<(usize, PlaceProblem)>;
 pub(super) fn explain(cluster: &mut Cluster, part: &Part) -> PlaceProblem {
     let closest = match (&part.wish, part.view(cluster)) {
         (Wish::Required(level), Some(view)) => closest(&view, part, *level),
+        (Wish::Within(region), Some(_)) => Some(region.clone()),
         _ => None,
     };
     explain_near(cluster, part, closest)
@@ -48,6 +49,7 @@ fn explain_near(cluster: &mut Cluster, part: &Part, closest: Option<Region>) -> 
     let mut problem = PlaceProblem {
         topology: part.topology.clone(),
         asked: part.count,
+        slice: part.grain.whole(),
         nodes: cluster.node_count(),
         ..PlaceProblem::default()
     };
@@ -58,11 +60,11 @@ fn explain_near(cluster: &mut Cluster, part: &Part, closest: Option<Region>) -> 
     (problem.nodes, problem.excluded) = view.index.excluded();
     let everywhere = view.index.nodes_in(DomainIx::ROOT);
     let (fitting, outside) = match (&part.wish, &closest) {
-        (Wish::Required(_), Some(region)) => {
+        (Wish::Required(_) | Wish::Within(_), Some(region)) => {
             problem.closest = value(&view, region);
             (room(view.index, region), everywhere - nodes_of(&view, region))
         }
-        (Wish::Required(_) | Wish::Nowhere, _) => (0, everywhere),
+        (Wish::Required(_) | Wish::Within(_) | Wish::Nowhere, _) => (0, everywhere),
         (Wish::Anywhere | Wish::Preferred(_) | Wish::Pinned(_), _) => (part.fitting(&view), 0),
     };
     problem.fitting = u32::try_from(fitting).unwrap_or(u32::MAX).min(part.count);

@@ -67,7 +67,7 @@ impl Shortage {
             return false;
         }
         let ended = match &self.request.pod_sets[..] {
-            [alone] if self.request.minima.is_none() && self.request.excluded.is_empty() => {
+            [alone] if self.is_simple() && alone.request.slices.is_empty() => {
                 fitting(cluster, alone) >= u64::from(alone.asked())
             }
             _ => place(cluster, &self.request).is_ok(),
@@ -76,6 +76,10 @@ impl Shortage {
             self.measure(cluster);
         }
         ended
+    }
+
+    fn is_simple(&self) -> bool {
+        self.request.minima.is_none() && self.request.excluded.is_empty()
     }
 
     fn may_have_ended(&mut self, cluster: &Cluster, gains: &Gains) -> bool {
@@ -115,7 +119,8 @@ impl Shortage {
 
     fn measure(&mut self, cluster: &mut Cluster) {
         let enough_would_do = self.request.minima.is_some();
-        let missing = |pod_set: &PodSetRequest| match enough_would_do {
+        // One pod more may make a whole slice fit.
+        let missing = |pod_set: &PodSetRequest| match enough_would_do || !pod_set.request.slices.is_empty() {
             true => 0,
             false => u64::from(pod_set.asked()).saturating_sub(fitting(cluster, pod_set)),
         };

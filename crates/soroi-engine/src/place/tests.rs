@@ -5,6 +5,7 @@ use expect_test::{Expect, expect};
 use super::board::Board;
 
 mod oracle;
+mod slices;
 
 fn check(text: &str, expected: Expect) {
     expected.assert_eq(&Board::new(text).draw());

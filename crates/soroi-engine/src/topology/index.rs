@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::grain::Grain;
 use super::tree::{DomainIx, Tree};
 use crate::cluster::{ChangeLog, Need, NodeIx, NodeSlot, RANK_BITS, Rank};
 use crate::fit::{has_labels, node_problem};
@@ -45,6 +46,9 @@ struct Record {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Room {
+    /// What the nodes or domains below take together.
+    below: u64,
+    /// Of that, what goes into this domain in whole slices.
     pods: u64,
     nodes: u32,
 }
@@ -67,6 +71,7 @@ const ASIDE: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct FitIndex {
     pub(crate) need: Arc<Need>,
+    pub(crate) grain: Grain,
     /// When it was last asked, for eviction.
     pub(crate) asked: u64,
     synced: Option<u64>,
@@ -84,9 +89,10 @@ struct Verdicts {
 }
 
 impl FitIndex {
-    pub(crate) fn new(need: Arc<Need>) -> Self {
+    pub(crate) fn new(need: Arc<Need>, grain: Grain) -> Self {
         Self {
             need,
+            grain,
             asked: 0,
             synced: None,
             generation: 0,
@@ -249,12 +255,12 @@ impl FitIndex {
             );
             let mut at = Some(leaf);
             while let Some(domain) = at {
-                let room = &mut self.rooms[domain.index()];
-                room.pods += u64::from(record.count);
-                room.nodes += 1;
+                self.rooms[domain.index()].nodes += 1;
                 at = parent(tree, domain);
             }
+            self.rooms[leaf.index()].below += u64::from(record.count);
         }
+        self.sum_up(tree);
         for ix in 1..self.rooms.len() {
             let room = self.rooms[ix];
             if room.pods > 0 {
@@ -263,6 +269,20 @@ impl FitIndex {
         }
         keys.sort_unstable();
         self.order = keys.into_iter().collect();
+    }
+
+    /// The rooms of all domains from those of the leaves, the finest first.
+    fn sum_up(&mut self, tree: &Tree) {
+        let mut order: Vec<u32> = (0..self.rooms.len() as u32).collect();
+        order.sort_by_key(|ix| std::cmp::Reverse(tree.domain(DomainIx(*ix)).level));
+        for ix in order.into_iter().map(DomainIx) {
+            let room = &mut self.rooms[ix.index()];
+            room.pods = self.grain.round(tree.domain(ix).level, room.below);
+            let pods = room.pods;
+            if let Some(parent) = parent(tree, ix) {
+                self.rooms[parent.index()].below += pods;
+            }
+        }
     }
 
     /// What a node is to this shape now.
@@ -283,7 +303,7 @@ impl FitIndex {
                     let short = slot.space.short(&self.need.requests);
                     (0, self.verdicts.number(Verdict::Out(short.map(|r| insufficient(r, names)).collect())))
                 }
-                count => (count, FITS),
+                count => (count - count % self.grain.at(tree.depth() + 1), FITS),
             },
             out => (0, out),
         };
@@ -322,14 +342,21 @@ impl FitIndex {
         if old == new {
             return;
         }
+        let nodes_change = (old > 0) != (new > 0);
+        let (mut old_below, mut new_below) = (u64::from(old), u64::from(new));
         let mut at = leaf;
         while let Some(domain) = at {
             let room = &mut self.rooms[domain.index()];
             let before = room.pods;
-            room.pods = room.pods + u64::from(new) - u64::from(old);
+            room.below = room.below + new_below - old_below;
+            room.pods = self.grain.round(tree.domain(domain).level, room.below);
             room.nodes = room.nodes + u32::from(new > 0) - u32::from(old > 0);
             let after = room.pods;
-            if domain != DomainIx::ROOT {
+            (old_below, new_below) = (before, after);
+            if before == after && !nodes_change {
+                return;
+            }
+            if domain != DomainIx::ROOT && before != after {
                 if before > 0 {
                     for key in domain_keys(tree, domain, before) {
                         self.order.remove(&key);

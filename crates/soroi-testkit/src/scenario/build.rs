@@ -369,6 +369,14 @@ fn add_topology(words: &mut Words, annotations: &mut Map<String, Value>) {
                 .insert(format!("kueue.x-k8s.io/podset-{request}-topology"), json!(label_name(&level)));
         }
     }
+    if let Some((level, size)) = words.option("slice").as_deref().and_then(|slice| slice.split_once(':')) {
+        let key = |name: &str| format!("kueue.x-k8s.io/podset-slice-{name}");
+        annotations.insert(key("required-topology"), json!(label_name(level)));
+        annotations.insert(key("size"), json!(size));
+    }
+    if let Some(group) = words.option("together") {
+        annotations.insert("kueue.x-k8s.io/podset-group-name".into(), json!(group));
+    }
     if words.flag("unconstrained") {
         annotations.insert("kueue.x-k8s.io/podset-unconstrained-topology".into(), json!("true"));
     }

@@ -141,7 +141,9 @@ fn one_topology_wish_spelt_well() {
             .iter()
             .map(|(key, value)| (format!("kueue.x-k8s.io/podset-{key}"), value.clone()))
             .collect();
-        queued(json!({"suspend": true, "template": {"metadata": {"annotations": annotations}}}))
+        queued(
+            json!({"suspend": true, "parallelism": 8, "template": {"metadata": {"annotations": annotations}}}),
+        )
     };
     let mut board = String::new();
     for wishes in [
@@ -155,7 +157,14 @@ fn one_topology_wish_spelt_well() {
         json!({"slice-required-topology": "rack"}),
         json!({"slice-size": "2"}),
         json!({"slice-required-topology": "rack", "slice-size": "none"}),
+        json!({"slice-required-topology": "rack", "slice-size": "9"}),
         json!({"group-name": "pair"}),
+        json!({"group-name": "7", "required-topology": "rack", "slice-size": "2", "slice-required-topology": "rack"}),
+        json!({"slice-required-topology-constraints": r#"[{"topology":"block","size":4},{"topology":"rack","size":2}]"#}),
+        json!({"slice-required-topology-constraints": r#"[{"topology":"block","size":4},{"topology":"rack","size":3}]"#}),
+        json!({"slice-required-topology-constraints": r#"[{"topology":"rack","size":0},{"topology":"rack","size":"x"}]"#}),
+        json!({"slice-required-topology-constraints": "[]"}),
+        json!({"slice-required-topology-constraints": "rack", "slice-size": "2"}),
     ] {
         board += &created(&wishing(wishes));
     }
@@ -167,11 +176,17 @@ fn one_topology_wish_spelt_well() {
         422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Invalid value: "": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit
         422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-unconstrained-topology]: Unsupported value: "yes": supported values: "true", "false"
         as it is
-        warning: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology]: slices are not supported; the job will wait
         422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Required value: must be given with kueue.x-k8s.io/podset-slice-required-topology
         422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Forbidden: must not be given without kueue.x-k8s.io/podset-slice-required-topology
         422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Invalid value: "none": must be a number of pods of at least 1
-        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Invalid value: "pair": a group has exactly 2 pod sets, and a Job has 1
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Invalid value: "9": must not be greater than the number of pods, 8
+        422 Invalid: Job.batch "train" is invalid: [spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Invalid value: "pair": a group has exactly 2 pod sets, and a Job has 1, spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Forbidden: must not be used without kueue.x-k8s.io/podset-required-topology or kueue.x-k8s.io/podset-preferred-topology]
+        422 Invalid: Job.batch "train" is invalid: [spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Invalid value: "7": a group has exactly 2 pod sets, and a Job has 1, spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Forbidden: must not be used together with kueue.x-k8s.io/podset-slice-required-topology, spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Forbidden: must not be used together with kueue.x-k8s.io/podset-slice-size, spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: Invalid value: "7": must not be a number]
+        as it is
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints][1].size: Invalid value: 3: must evenly divide the parent layer size 4
+        422 Invalid: Job.batch "train" is invalid: [spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints][0].size: Invalid value: 0: must be a number of pods of at least 1, spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints][1].topology: Duplicate value: "rack", spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints][1].size: Invalid value: "x": must be a number of pods of at least 1]
+        422 Invalid: Job.batch "train" is invalid: spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints]: Invalid value: "[]": must have 1 to 3 layers
+        422 Invalid: Job.batch "train" is invalid: [spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Forbidden: must not be given without kueue.x-k8s.io/podset-slice-required-topology, spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints]: Forbidden: must not be used together with kueue.x-k8s.io/podset-slice-size, spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-required-topology-constraints]: Invalid value: "rack": must be a JSON array of layers, each with topology and size]
     "#]].assert_eq(&board);
 }
 

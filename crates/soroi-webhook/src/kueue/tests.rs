@@ -128,6 +128,21 @@ fn workloads_ask_for_what_can_be_given() {
     let expression = |key: &str, operator: &str, values: &[&str]| {
         affine(json!([{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}]))
     };
+    let pair = |sets: [(i64, Value); 2]| {
+        let set =
+            |(count, request): (i64, Value)| json!({"name": "s", "count": count, "topologyRequest": request});
+        json!({"spec": {"podSets": sets.map(set)}})
+    };
+    let rack = json!({"required": "rack", "podSetGroupName": "all"});
+    let block = json!({"required": "block", "podSetGroupName": "all"});
+    board += &created("Workload", pair([(1, rack.clone()), (7, rack.clone())]));
+    board += &created("Workload", pair([(2, rack.clone()), (7, rack.clone())]));
+    board += &created("Workload", pair([(1, rack.clone()), (7, block)]));
+    board += &created("Workload", pair([(1, rack), (7, json!(null))]));
+    board += &created("Workload", wish(json!({"podSetSliceSize": 0})));
+    board += &created("Workload", wish(json!({"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2})));
+    let layers = json!([{"topology": "block", "size": 8}, {"topology": "rack", "size": 3}]);
+    board += &created("Workload", wish(json!({"podsetSliceRequiredTopologyConstraints": layers})));
     board += &created("Workload", affine(json!([])));
     board += &created("Workload", expression("rack", "In", &["a"]));
     board += &created("Workload", expression("ra ck", "In", &["a b"]));
@@ -147,6 +162,13 @@ fn workloads_ask_for_what_can_be_given() {
     board += &created("Workload", wish(json!({"required": "rack", "unconstrained": false})));
     expect![[r#"
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.containers[0].resources.requests[pods]: Forbidden: the resource pods is reserved: every pod counts as one
+        as it is
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].topologyRequest.podSetGroupName: Invalid value: "all": one of the pod sets of a group must have 1 pod, spec.podSets[1].topologyRequest.podSetGroupName: Invalid value: "all": one of the pod sets of a group must have 1 pod]
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].topologyRequest.podSetGroupName: Invalid value: "all": all pod sets of a group must ask for the same level, spec.podSets[1].topologyRequest.podSetGroupName: Invalid value: "all": all pod sets of a group must ask for the same level]
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].topologyRequest.podSetGroupName: Invalid value: "all": a group has exactly 2 pod sets, and this one has 1
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].topologyRequest.podSetSliceSize: Forbidden: must not be given without podSetSliceRequiredTopology, spec.podSets[0].topologyRequest.podSetSliceSize: Invalid value: 0: must be a number of pods of at least 1]
+        as it is
+        422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].topologyRequest.podsetSliceRequiredTopologyConstraints[1].size: Invalid value: 3: must evenly divide the parent layer size 8
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term
         as it is
         422 Invalid: Workload.kueue.x-k8s.io "train" is invalid: [spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key: Invalid value: "ra ck": must be a label key: an optional DNS prefix and '/', then at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit, spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value: "a b": must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit]

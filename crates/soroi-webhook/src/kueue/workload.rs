@@ -15,6 +15,7 @@ pub(super) fn state(workload: &Value, findings: &mut Findings) {
     for (ix, set) in items(&workload["spec"]["podSets"]).iter().enumerate() {
         pod_set(&format!("spec.podSets[{ix}]"), set, findings);
     }
+    groups(items(&workload["spec"]["podSets"]), findings);
     assignments(workload, findings);
     check_updates(workload, findings);
 }
@@ -61,6 +62,7 @@ fn pod_set(path: &str, set: &Value, findings: &mut Findings) {
             format!("must not be used together with {first}"),
         );
     }
+    slices(&format!("{path}.topologyRequest"), request, findings);
     let spec = &set["template"]["spec"];
     syntax::labels(&format!("{path}.template.spec.nodeSelector"), &spec["nodeSelector"], findings);
     syntax::node_affinity(&format!("{path}.template.spec.affinity"), &spec["affinity"], findings);
@@ -74,6 +76,71 @@ fn pod_set(path: &str, set: &Value, findings: &mut Findings) {
                 }
             }
         }
+    }
+}
+
+/// Parts that belong together, of a size that means something.
+fn slices(path: &str, request: &Value, findings: &mut Findings) {
+    let (level, size) = ("podSetSliceRequiredTopology", "podSetSliceSize");
+    let layers = "podsetSliceRequiredTopologyConstraints";
+    match (request[level].is_null(), request[size].is_null()) {
+        (false, true) => findings.required(format!("{path}.{size}"), format!("must be given with {level}")),
+        (true, false) => {
+            findings.forbidden(format!("{path}.{size}"), format!("must not be given without {level}"))
+        }
+        _ => {}
+    }
+    if request[size].as_i64().is_some_and(|pods| pods < 1) {
+        findings.invalid(format!("{path}.{size}"), &request[size], "must be a number of pods of at least 1");
+    }
+    let list = items(&request[layers]);
+    let two_levels = !request[level].is_null() || !request[size].is_null();
+    if two_levels && !list.is_empty() {
+        findings.forbidden(format!("{path}.{layers}"), format!("must not be used together with {level}"));
+    }
+    for (at, pair) in list.windows(2).enumerate() {
+        let sizes = (pair[0]["size"].as_i64().unwrap_or(0), pair[1]["size"].as_i64().unwrap_or(0));
+        if sizes.1 > 0 && sizes.0 % sizes.1 != 0 {
+            let field = format!("{path}.{layers}[{}].size", at + 1);
+            findings.invalid(
+                field,
+                &pair[1]["size"],
+                format!("must evenly divide the parent layer size {}", sizes.0),
+            );
+        }
+    }
+    let sliced = !list.is_empty() || !request[level].is_null();
+    if sliced && !request["podSetGroupName"].is_null() {
+        findings.forbidden(format!("{path}.podSetGroupName"), "must not be used together with slices");
+    }
+}
+
+/// Pod sets that share a domain: a leader and its workers, with one wish (Kueue,
+/// `ValidatePodSetGroupingTopology`).
+fn groups(sets: &[Value], findings: &mut Findings) {
+    let group = |set: &Value| set["topologyRequest"]["podSetGroupName"].as_str().map(str::to_owned);
+    for (ix, set) in sets.iter().enumerate() {
+        let Some(name) = group(set) else { continue };
+        let field = format!("spec.podSets[{ix}].topologyRequest.podSetGroupName");
+        let members: Vec<&Value> = sets.iter().filter(|other| group(other).as_ref() == Some(&name)).collect();
+        let wish = |set: &Value, level: &str| set["topologyRequest"][level].clone();
+        let problem = if name.parse::<u64>().is_ok() {
+            "must not be a number".to_owned()
+        } else if members.len() != 2 {
+            format!("a group has exactly 2 pod sets, and this one has {}", members.len())
+        } else if members.iter().all(|set| set["count"].as_i64().unwrap_or(1) != 1) {
+            "one of the pod sets of a group must have 1 pod".to_owned()
+        } else if wish(set, "required").is_null() && wish(set, "preferred").is_null() {
+            "needs a required or a preferred level".to_owned()
+        } else if ["required", "preferred"]
+            .iter()
+            .any(|level| wish(members[0], level) != wish(members[1], level))
+        {
+            "all pod sets of a group must ask for the same level".to_owned()
+        } else {
+            continue;
+        };
+        findings.invalid(field, &name.into(), problem);
     }
 }
 

@@ -181,7 +181,6 @@ fn what_is_not_served_is_named_with_who_uses_it() {
             objects("workloads.kueue.x-k8s.io", &[
                 in_ml("plain", set(json!({ "topologyRequest": { "required": "rack" } }))),
                 in_ml("partial", set(json!({ "minCount": 2 }))),
-                in_ml("slices", set(json!({ "topologyRequest": { "podSetSliceSize": 2 } }))),
                 in_ml("away", json!({ "status": { "clusterName": "west" } })),
                 in_ml("past", json!({
                     "spec": { "podSets": [{ "minCount": 2 }] },
@@ -233,7 +232,6 @@ fn what_is_not_served_is_named_with_who_uses_it() {
             concurrent admission                     flavors are tried one after the other                                              ClusterQueue tries
             checks of Kueue's own controllers        gangs wait for a check that nobody answers                                         AdmissionCheck provision
             partial admission                        a job is admitted whole or not at all                                              Workload ml/partial
-            topology slices and pod set groups       refused, with that reason                                                          Workload ml/slices
             MultiKueue                               not sent to another cluster                                                        Workload ml/away, Job ml/sent
             jobs that run in part                    taken back as a whole, unless whole soon or their queue's placement is QuotaOnly   Job ml/half
             elastic jobs                             not resized while they run                                                         Job ml/elastic

@@ -60,20 +60,6 @@ const QUESTIONS: &[Question] = &[
     ("partial admission", "a job is admitted whole or not at all", WORKLOADS, "Workload", |workload| {
         list(workload, "/spec/podSets").iter().any(|set| !set["minCount"].is_null())
     }),
-    ("topology slices and pod set groups", "refused, with that reason", WORKLOADS, "Workload", |workload| {
-        let asks = |set: &Value| {
-            let request = &set["topologyRequest"];
-            [
-                "podSetSliceSize",
-                "podSetSliceRequiredTopology",
-                "podsetSliceRequiredTopologyConstraints",
-                "podSetGroupName",
-            ]
-            .iter()
-            .any(|field| !request[field].is_null())
-        };
-        list(workload, "/spec/podSets").iter().any(asks)
-    }),
     ("MultiKueue", "not sent to another cluster", WORKLOADS, "Workload", |workload| {
         !workload["status"]["clusterName"].is_null()
             || !list(workload, "/status/nominatedClusterNames").is_empty()

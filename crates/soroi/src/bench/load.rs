@@ -109,9 +109,9 @@ fn shape(gpus: Amount) -> Arc<Shape> {
 pub(crate) fn gang(number: usize, size: GangSize) -> Gang {
     let text = format!("gang-{number:05}");
     let topology = if size.one_rack {
-        TopologyRequest::Required(name(LEVELS[1]))
+        TopologyRequest::required(name(LEVELS[1]))
     } else {
-        TopologyRequest::Unconstrained
+        TopologyRequest::unconstrained()
     };
     // Only the GPU is paid for: the queue covers nothing else.
     let requests = BTreeMap::from([(name(GPU), size.gpus)]);

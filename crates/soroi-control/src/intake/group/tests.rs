@@ -143,7 +143,9 @@ fn a_group_of_which_no_workload_can_be_made_says_why() {
     check_refused(&[asking("a", rack), asking("b", rack)], expect![""]);
     check_refused(
         &[asking("b", group), asking("a", rack)],
-        expect!["pods[b].metadata.annotations[kueue.x-k8s.io/podset-group-name]: is not supported"],
+        expect![
+            "pods[b].metadata.annotations[kueue.x-k8s.io/podset-group-name]: needs a required or a preferred level"
+        ],
     );
     let another = expect![
         "pods[b].metadata.annotations: ask for another topology than those of a pod of the same role and shape"
@@ -167,7 +169,7 @@ fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expe
             role: None,
             count: count.parse().unwrap(),
             shape: shape(name),
-            topology: TopologyRequest::None,
+            topology: TopologyRequest::NONE,
         };
         each.map(set).collect()
     };

@@ -75,7 +75,7 @@ fn a_suspended_job_waits_to_be_released() {
     check(
         SUSPENDED,
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false Required("cloud.provider.com/topology-rack") finished=None"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false TopologyRequest { wish: Required("cloud.provider.com/topology-rack"), slices: [], group: None } finished=None"#
         ]],
     );
 }
@@ -119,7 +119,7 @@ fn a_work_queue_runs_as_many_as_it_may() {
     check(
         &SUSPENDED.replace("  completions: 4\n", ""),
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false Required("cloud.provider.com/topology-rack") finished=None"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false TopologyRequest { wish: Required("cloud.provider.com/topology-rack"), slices: [], group: None } finished=None"#
         ]],
     );
     let draining = SUSPENDED
@@ -130,7 +130,7 @@ fn a_work_queue_runs_as_many_as_it_may() {
     check(
         &SUSPENDED.replace("  completions: 4\n", "").replace("  parallelism: 4\n", ""),
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=1 left=1 mutable=true ready=false Required("cloud.provider.com/topology-rack") finished=None"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=1 left=1 mutable=true ready=false TopologyRequest { wish: Required("cloud.provider.com/topology-rack"), slices: [], group: None } finished=None"#
         ]],
     );
 }
@@ -148,13 +148,13 @@ fn an_ended_job_says_how() {
     check(
         &ended("Complete"),
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=false ready=false Required("cloud.provider.com/topology-rack") finished=(Finished { succeeded: true, message: "Reached expected number of succeeded pods", at: 1795989000000 })"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=false ready=false TopologyRequest { wish: Required("cloud.provider.com/topology-rack"), slices: [], group: None } finished=(Finished { succeeded: true, message: "Reached expected number of succeeded pods", at: 1795989000000 })"#
         ]],
     );
     check(
         &ended("Failed"),
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=false ready=false Required("cloud.provider.com/topology-rack") finished=(Finished { succeeded: false, message: "Reached expected number of succeeded pods", at: 1795989000000 })"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=false ready=false TopologyRequest { wish: Required("cloud.provider.com/topology-rack"), slices: [], group: None } finished=(Finished { succeeded: false, message: "Reached expected number of succeeded pods", at: 1795989000000 })"#
         ]],
     );
 }
@@ -165,16 +165,18 @@ fn what_cannot_be_honoured_is_refused_by_its_name() {
     let with = |annotations: &str| SUSPENDED.replace(topology, annotations);
     check(
         &with("kueue.x-k8s.io/podset-slice-size: '2'"),
-        expect!["spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: is not supported"],
+        expect![
+            "spec.template.metadata.annotations[kueue.x-k8s.io/podset-slice-size]: must not be given without the slices' level"
+        ],
     );
     check(
         &with(&format!("{topology}, kueue.x-k8s.io/podset-preferred-topology: x")),
-        expect!["spec.template.metadata.annotations: must not contain more than one topology annotation"],
+        expect!["spec.template.metadata.annotations: must not contain more than one topology request"],
     );
     check(
         &with("kueue.x-k8s.io/podset-unconstrained-topology: 'true'"),
         expect![[
-            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false Unconstrained finished=None"#
+            r#"queue=("team-a") group=None scheduler=default-scheduler pods=4 left=4 mutable=true ready=false TopologyRequest { wish: Unconstrained, slices: [], group: None } finished=None"#
         ]],
     );
     check(

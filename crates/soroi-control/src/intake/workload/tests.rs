@@ -150,14 +150,13 @@ fn a_workload_that_cannot_be_understood_still_is_one_and_says_which_field() {
     check_invalid(
         "{required: rack}",
         "{required: rack, preferred: rack}",
-        expect![
-            "spec.podSets[0].topologyRequest: only one of required, preferred and unconstrained may be given"
-        ],
+        expect!["spec.podSets[0].topologyRequest: must not contain more than one topology request"],
     );
     check_invalid(
         "{required: rack}",
         "{podSetSliceSize: 2}",
-        expect!["spec.podSets[0].topologyRequest.podSetSliceSize: is not supported"],
+        expect![[r#"
+            spec.podSets[0].topologyRequest.podSetSliceSize: must not be given without the slices' level"#]],
     );
     check_invalid(
         "universal: 2",

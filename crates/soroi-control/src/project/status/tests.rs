@@ -19,7 +19,7 @@ fn pod_sets() -> Vec<PodSet> {
     let requests = [("cpu", 500), ("example.com/gpu", 1), ("memory", 128 << 20)];
     let requests = requests.into_iter().map(|(name, each)| (Arc::from(name), each)).collect();
     let shape = Arc::new(Shape { requests, ..Shape::default() });
-    vec![PodSet { name: "main".into(), role: None, count: 4, shape, topology: TopologyRequest::None }]
+    vec![PodSet { name: "main".into(), role: None, count: 4, shape, topology: TopologyRequest::NONE }]
 }
 
 fn admission() -> decision::Admission {

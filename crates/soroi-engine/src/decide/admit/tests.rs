@@ -14,7 +14,7 @@ fn start(counts: &[u32]) -> Start {
         count: *count,
         shape: shape.clone(),
         placed: shape.clone(),
-        topology: TopologyRequest::None,
+        topology: TopologyRequest::NONE,
     };
     Start {
         policy: Policy::Unified,

@@ -73,7 +73,7 @@ fn the_order_is_what_fungibility_says() {
     ];
     for (queue, taken, expected) in rows {
         let story = format!("{flavors}{queue}");
-        assert_eq!(answer(&story, &set(gpus(1), TopologyRequest::None), taken), expected, "{queue}");
+        assert_eq!(answer(&story, &set(gpus(1), TopologyRequest::NONE), taken), expected, "{queue}");
     }
 }
 
@@ -85,8 +85,8 @@ fn what_others_use_is_short_only_now() {
         queue cq gpu@one=4
         gang other queue=cq pods=3 gpu=1
     ";
-    assert_eq!(answer(story, &set(gpus(1), TopologyRequest::None), 0), "one: short 1 now");
-    assert_eq!(answer(story, &set(gpus(3), TopologyRequest::None), 0), "one: 0+6 of at most 4");
+    assert_eq!(answer(story, &set(gpus(1), TopologyRequest::NONE), 0), "one: short 1 now");
+    assert_eq!(answer(story, &set(gpus(3), TopologyRequest::NONE), 0), "one: 0+6 of at most 4");
 }
 
 #[test]
@@ -114,16 +114,16 @@ fn a_flavor_must_suit_the_pods() {
         Shape { node_affinity: Some(terms.collect()), ..tolerant(gpus(1)) }
     };
     let rows = [
-        (gpus(1), TopologyRequest::None, "one+0; two: taint spot"),
-        (tolerant(gpus(1)), TopologyRequest::None, "one+0; two+0"),
-        (selects("kind", "blue"), TopologyRequest::None, "two+0; one: labels"),
+        (gpus(1), TopologyRequest::NONE, "one+0; two: taint spot"),
+        (tolerant(gpus(1)), TopologyRequest::NONE, "one+0; two+0"),
+        (selects("kind", "blue"), TopologyRequest::NONE, "two+0; one: labels"),
         // Only keys that some flavor has say which flavor is wanted.
-        (selects("disk", "fast"), TopologyRequest::None, "one+0; two+0"),
-        (selects("zone", "z1"), TopologyRequest::None, "one+0; two: labels"),
-        (affinity(vec![vec![expression("kind", is_in("red"))]]), TopologyRequest::None, "one+0; two: labels"),
+        (selects("disk", "fast"), TopologyRequest::NONE, "one+0; two+0"),
+        (selects("zone", "z1"), TopologyRequest::NONE, "one+0; two: labels"),
+        (affinity(vec![vec![expression("kind", is_in("red"))]]), TopologyRequest::NONE, "one+0; two: labels"),
         (
             affinity(vec![vec![expression("kind", is_in("red"))], vec![expression("kind", is_in("blue"))]]),
-            TopologyRequest::None,
+            TopologyRequest::NONE,
             "one+0; two+0",
         ),
         // A term that speaks of other keys only matches every flavor.
@@ -132,15 +132,15 @@ fn a_flavor_must_suit_the_pods() {
                 vec![expression("kind", is_in("green"))],
                 vec![expression("disk", Operator::Exists)],
             ]),
-            TopologyRequest::None,
+            TopologyRequest::NONE,
             "one+0; two+0",
         ),
-        (affinity(Vec::new()), TopologyRequest::None, "one: labels; two: labels"),
-        (tolerant(gpus(1)), TopologyRequest::Unconstrained, "one+0; two: level None"),
-        (tolerant(gpus(1)), TopologyRequest::Required("rack".into()), "one+0; two: level Some(\"rack\")"),
+        (affinity(Vec::new()), TopologyRequest::NONE, "one: labels; two: labels"),
+        (tolerant(gpus(1)), TopologyRequest::unconstrained(), "one+0; two: level None"),
+        (tolerant(gpus(1)), TopologyRequest::required("rack".into()), "one+0; two: level Some(\"rack\")"),
         (
             tolerant(gpus(1)),
-            TopologyRequest::Preferred("block".into()),
+            TopologyRequest::preferred("block".into()),
             "one: level Some(\"block\"); two: level Some(\"block\")",
         ),
     ];
@@ -165,7 +165,7 @@ fn what_is_asked_and_not_covered() {
         let queue = board.engine.quotas.kueue.queue(&"cq".into()).expect("just told");
         let requests = requests.into_iter().map(|(name, amount)| (name.into(), amount)).collect();
         let asked =
-            totals(&set(Shape { requests, ..Shape::default() }, TopologyRequest::None), 2, Some(queue));
+            totals(&set(Shape { requests, ..Shape::default() }, TopologyRequest::NONE), 2, Some(queue));
         let shown: Vec<String> = asked.iter().map(|(name, sum)| format!("{name}={sum}")).collect();
         assert_eq!(shown.join(" "), expected);
         let missing: Vec<String> =

@@ -375,12 +375,16 @@ fn door(board: &mut Board, name: &str, queue: &str, stop: StopPolicy) {
 }
 
 fn gang(board: &mut Board, words: &Words<'_>) {
-    let topology = match (words.get("required"), words.get("preferred")) {
-        (Some(level), _) => TopologyRequest::Required(level.into()),
-        (_, Some(level)) => TopologyRequest::Preferred(level.into()),
-        _ if words.has("unconstrained") => TopologyRequest::Unconstrained,
-        _ => TopologyRequest::None,
+    let mut topology = match (words.get("required"), words.get("preferred")) {
+        (Some(level), _) => TopologyRequest::required(level.into()),
+        (_, Some(level)) => TopologyRequest::preferred(level.into()),
+        _ if words.has("unconstrained") => TopologyRequest::unconstrained(),
+        _ => TopologyRequest::NONE,
     };
+    if let Some((level, size)) = words.get("slice").and_then(|slice| slice.split_once(':')) {
+        topology.slices.push(Slice { level: level.into(), size: size.parse().unwrap() });
+    }
+    topology.group = words.get("together").map(Into::into);
     let mut pod_sets: Vec<PodSet> = Vec::new();
     if let Some(count) = words.number("pods") {
         let (shape, topology) = (shape(words), topology.clone());

@@ -77,7 +77,8 @@ impl Model {
         };
         if let [Region::Pinned(pins)] = &sights[lead].regions[..] {
             for (region, count) in pins {
-                let pieces = vec![self.piece(lead, &sights[lead], requests, *count, numbers)];
+                let pieces =
+                    vec![self.piece((lead, &parts[lead]), &sights[lead], requests, *count, numbers, tree)];
                 let regions = vec![nodes_of(self, region)];
                 self.choices.push(Choice { pieces, regions });
             }
@@ -85,7 +86,8 @@ impl Model {
         }
         let mut pieces = Vec::new();
         for &part in &bundle.parts {
-            pieces.push(self.piece(part, &sights[part], requests, parts[part].count, numbers));
+            let count = parts[part].count;
+            pieces.push(self.piece((part, &parts[part]), &sights[part], requests, count, numbers, tree));
         }
         let shared = sights[lead]
             .regions
@@ -98,17 +100,27 @@ impl Model {
     /// A new piece, of the choice that is added next.
     fn piece(
         &mut self,
-        part: usize,
+        (part, asked): (usize, &Part),
         sight: &Sight,
         requests: &Requests,
         count: u32,
         numbers: &Numbers,
+        tree: Option<&Tree>,
     ) -> usize {
         let mut allowed = vec![false; self.nodes.len()];
         for at in sight.nodes.iter().filter_map(|node| numbers.get(*node)) {
             allowed[at] = true;
         }
-        self.pieces.push(Piece { part, requests: requests.of_part[part].clone(), count, allowed });
+        let domains = |level: usize| {
+            let domain = |node: &NodeIx| match tree {
+                Some(tree) if level <= tree.depth() => tree.domain_of(*node, level).map(|domain| domain.0),
+                _ => Some(node.0),
+            };
+            self.nodes.iter().map(|node| domain(node).unwrap_or(u32::MAX)).collect()
+        };
+        let layers = asked.grain.layers().iter();
+        let slices = layers.map(|(level, size)| (domains(*level), *size)).collect();
+        self.pieces.push(Piece { part, requests: requests.of_part[part].clone(), count, allowed, slices });
         self.choice_of.push(self.choices.len());
         self.pieces.len() - 1
     }
@@ -224,7 +236,9 @@ fn representatives(
 
 /// The nodes of all sights, equal ones together; in no particular order.
 fn kinds(cluster: &Cluster, parts: &[Part], sights: &[Sight], requests: &Requests) -> Vec<Vec<NodeIx>> {
-    let needs_domain = |part: &&Part| matches!(part.wish, Wish::Required(_) | Wish::Pinned(_));
+    let needs_domain = |part: &&Part| {
+        matches!(part.wish, Wish::Required(_) | Wish::Within(_) | Wish::Pinned(_)) || !part.grain.is_fine()
+    };
     let mut topologies: Vec<_> =
         parts.iter().filter(needs_domain).map(|part| part.topology.as_ref()).collect();
     topologies.sort_unstable();

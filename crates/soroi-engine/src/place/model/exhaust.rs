@@ -85,6 +85,9 @@ impl Model {
         count: u32,
     ) -> bool {
         let next = (step.0, step.1 + 1);
+        if count == 0 && !self.is_sliced(plan[step.0].1[step.1]) {
+            return false;
+        }
         if count == 0 {
             return self.hopeful(plan, next.0, next.1) && self.try_piece(plan, next);
         }

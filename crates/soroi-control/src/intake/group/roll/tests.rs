@@ -29,7 +29,7 @@ fn any_pod() -> impl Strategy<Value = PodFacts> {
         facts.pod.role = [None, Some(Name::from("worker"))][role].clone();
         facts.pod.shape =
             Arc::new(Shape { requests: [("gpu".into(), gpus.into())].into(), ..Shape::default() });
-        facts.topology = [TopologyRequest::None, TopologyRequest::Required("rack".into())][topology].clone();
+        facts.topology = [TopologyRequest::NONE, TopologyRequest::required("rack".into())][topology].clone();
         facts.invalid = invalid.then(|| Invalid::new("metadata", "is odd"));
         facts.ready = ready;
         facts.priority = priority;
