@@ -20,6 +20,7 @@ pub mod event;
 mod explain;
 pub mod fit;
 pub mod minima;
+pub mod packing;
 pub mod place;
 pub mod queue;
 pub mod quota;

@@ -3,6 +3,7 @@
 mod cluster;
 mod engine;
 mod load;
+mod packing;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +31,11 @@ pub(crate) enum Command {
     /// plain objects. Everything is done in the namespace `soroi-bench`, on nodes that are made
     /// for it, and taken away at the end.
     Cluster(cluster::Args),
+    /// How much of a cluster's GPUs can be given away, on a public trace
+    ///
+    /// Replays pods with GPUs, whole ones and parts of them, on the nodes of the trace, until what
+    /// they ask for is all of its GPUs; says how much is allocated then, for each way of packing.
+    Packing(packing::Args),
 }
 
 /// How it is measured and shown.
@@ -84,6 +90,7 @@ struct Report<'a> {
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let args = match command {
         Command::Engine(args) => args,
+        Command::Packing(args) => return packing::run(args, out).map(|()| ExitCode::SUCCESS),
         Command::Cluster(args) => return cluster::run(args, out).map(|()| ExitCode::SUCCESS),
     };
     let figures = engine::measure(args.rounds, args.shrink)?;
