@@ -120,7 +120,29 @@ pub struct GangPlanSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
-    pub victims: Vec<GangRef>,
+    pub victims: Vec<PlanVictim>,
+}
+
+/// A gang that leaves for another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanVictim {
+    /// Workload, PodGroup or Pod.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// Its namespace.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Its uid.
+    #[schemars(length(min = 1, max = 128))]
+    pub uid: String,
+    /// Why it may be told to, as its condition Preempted will say: `InClusterQueue`, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub reason: Option<String>,
 }
 
 /// The object that stands for a gang.
@@ -344,6 +366,10 @@ pub struct PlanUndo {
     /// Members ran already: this is an eviction, and the Workload gets an Evicted condition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub started: bool,
+    /// Of a preemption, the reason of the Workload's condition Preempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub cause: Option<String>,
 }
 
 #[cfg(test)]

@@ -267,11 +267,11 @@ fn gang_plan() {
                     "domainCount": 1, "podCounts": {"universal": 4}, "valuesPerLevel": [{"universal": "r1"}],
                 }]},
             }],
-            "victims": [{"kind": "Workload", "namespace": "b", "name": "w", "uid": "u"}],
+            "victims": [{"kind": "Workload", "namespace": "b", "name": "w", "uid": "u", "reason": "InClusterQueue"}],
         },
         "status": {
             "phase": "Undoing", "progressedAt": "2026-05-04T03:02:01.000250Z",
-            "undo": {"reason": "NodeFailures", "message": "2 of 4 pods lost their nodes", "started": true},
+            "undo": {"reason": "NodeFailures", "message": "2 of 4 pods lost their nodes", "started": true, "cause": "InClusterQueue"},
         },
     }));
 }

@@ -50,6 +50,7 @@ pub const ACCESS: &[Access] = &[
     access(KUEUE, "clusterqueues", CHANGE, "quota; the finalizer while in use"),
     access(KUEUE, "clusterqueues/status", &["patch"], "usage and counts"),
     access(KUEUE, "cohorts", FOLLOW, "quota"),
+    access(KUEUE, "cohorts/status", &["patch"], "shares"),
     access(KUEUE, "localqueues", CHANGE, "where jobs queue"),
     access(KUEUE, "localqueues/status", &["patch"], "usage and counts"),
     access(KUEUE, "resourceflavors", CHANGE, "which nodes a quota is of; the finalizer while in use"),

@@ -137,6 +137,7 @@ impl<'a> Scene<'a> {
             volcano_queue: gang.gang.volcano_queue.as_deref(),
             min_members: gang.gang.minima.as_ref().map(|minima| minima.members),
             shapes: self.shapes(gang),
+            victims: &[],
         }
     }
 
@@ -163,6 +164,10 @@ pub(crate) fn next(scene: Scene<'_>, gang: &Composed, course: &Course) -> Next {
             bind::ungate(scene, gang, admission, course, &mut next);
             next
         }
+        Stage::Holding { admission, victims, written: false } => {
+            commit::keep(scene, gang, admission, victims)
+        }
+        Stage::Holding { written: true, .. } => Next::default(),
         Stage::Leaving { undo, undone: false } => undo::undo(scene, gang, undo),
         Stage::Leaving { undone: true, .. } => undo::finish(scene, gang),
     };

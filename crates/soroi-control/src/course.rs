@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use soroi_api::plan::PlanUndo;
+use soroi_api::plan::{PlanUndo, PlanVictim};
 use soroi_engine::decision::{Admission, PodSetAdmission};
 use soroi_engine::event::{Admitted, Amount, Name, PlanPhase, PodUid, Policy};
 use soroi_engine::reason::Reason;
@@ -28,6 +28,15 @@ pub(crate) enum Stage {
         committed: bool,
         /// All its members are bound.
         settled: bool,
+    },
+    /// It starts when others have left.
+    Holding {
+        /// What is kept for it.
+        admission: Arc<Admission>,
+        /// Who leaves.
+        victims: Arc<Vec<PlanVictim>>,
+        /// That is written down.
+        written: bool,
     },
     /// Its admission is being taken back.
     Leaving {
@@ -105,11 +114,24 @@ impl Course {
         self.binds = binds;
     }
 
+    /// Something of it is written that speaks of its Workloads as they are.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.stage != Stage::Waiting
+    }
+
     /// It was admitted.
     pub(crate) fn admit(&mut self, admission: Admission) {
         let admission = Arc::new(admission);
         self.stage = Stage::Admitted { admission, committed: false, settled: false };
         self.told = None;
+        self.binds.clear();
+        self.pins.clear();
+    }
+
+    /// Others leave for it.
+    pub(crate) fn wait_for(&mut self, admission: Admission, victims: Vec<PlanVictim>) {
+        let (admission, victims) = (Arc::new(admission), Arc::new(victims));
+        self.stage = Stage::Holding { admission, victims, written: false };
         self.binds.clear();
         self.pins.clear();
     }
@@ -132,7 +154,11 @@ impl Course {
             PlanPhase::Undoing => {
                 Stage::Leaving { undo: plan.undo.clone().unwrap_or_default(), undone: false }
             }
-            PlanPhase::Holding => return,
+            PlanPhase::Holding => Stage::Holding {
+                admission: Arc::new(plan.plan.admission.clone()),
+                victims: Arc::new(plan.victims.clone()),
+                written: true,
+            },
             PlanPhase::Committed | PlanPhase::Settled => Stage::Admitted {
                 admission: Arc::new(plan.plan.admission.clone()),
                 committed: true,

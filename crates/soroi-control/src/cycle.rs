@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
+use soroi_api::conditions;
 use soroi_api::plan::PlanUndo;
 use soroi_clock::Clock;
 use soroi_engine::event::{Event, GangId, Millis, Outcome, Policy, Readiness};
@@ -40,6 +41,7 @@ mod agenda;
 mod answers;
 mod missing;
 mod orphans;
+mod preempted;
 mod rests;
 mod unmade;
 mod wishes;
@@ -395,6 +397,9 @@ impl Cycle {
             self.reins.observer.cluster_queue(&status);
             self.queues.cluster_queue(status, now);
         }
+        for (name, share) in self.engine.changed_cohorts() {
+            self.queues.cohort(&name, share, now);
+        }
         for status in self.engine.changed_local_queues() {
             self.queues.local_queue(status, now);
         }
@@ -402,11 +407,23 @@ impl Cycle {
 
     fn decided(&mut self, decision: Decision) {
         let gang = match &decision {
-            Decision::Admit(admission) | Decision::Place(admission) => admission.gang.clone(),
+            Decision::Admit(admission) | Decision::Place(admission) | Decision::Hold { admission, .. } => {
+                admission.gang.clone()
+            }
             Decision::Bind { gang, .. } | Decision::Undo { gang, .. } | Decision::Pending { gang, .. } => {
                 gang.clone()
             }
-            Decision::Settled(gang) => gang.clone(),
+            Decision::Settled(gang) | Decision::HoldEnded(gang) => gang.clone(),
+        };
+        // Of others: they are told about in the words of this one.
+        let (preemption, victims) = match &decision {
+            Decision::Undo { reason: UndoReason::Preempted(by), .. } => {
+                let preemption = self.preemption_by(by);
+                self.tell_of_preemption(&gang, by, &preemption.0);
+                (Some(preemption), Vec::new())
+            }
+            Decision::Hold { victims, .. } => (None, self.named_victims(victims)),
+            _ => (None, Vec::new()),
         };
         let Some(root) = self.gangs.get(&gang).cloned() else {
             tracing::debug!(%gang, "decided for a gang that is gone");
@@ -417,6 +434,13 @@ impl Cycle {
         match decision {
             Decision::Admit(admission) => course.admit(admission),
             Decision::Place(admission) => course.replace(admission),
+            Decision::Hold { admission, .. } => course.wait_for(admission, victims),
+            Decision::HoldEnded(_) => course.leave(PlanUndo {
+                reason: conditions::workload::reason::PENDING.into(),
+                message: "It is not waited for any more that others leave".into(),
+                started: false,
+                cause: None,
+            }),
             Decision::Bind { pod, node, .. } => {
                 course.binds.insert(pod, node);
             }
@@ -446,7 +470,9 @@ impl Cycle {
                         (word.to_owned(), text)
                     }
                 };
-                course.leave(PlanUndo { reason: word, message, started });
+                let (message, cause) =
+                    preemption.map_or((message, None), |(text, cause)| (text, Some(cause)));
+                course.leave(PlanUndo { reason: word, message, started, cause });
             }
             Decision::Pending { reason, .. } => {
                 let (word, message) = (project::status::pending_word(&reason), reason.to_string());
@@ -593,7 +619,7 @@ impl Cycle {
         let gang = &unit.composed.gang;
         let more = u32::try_from(unit.composed.parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let counts = match &unit.course.stage {
-            Stage::Waiting | Stage::Leaving { undone: true, .. } => [more, 0, 0],
+            Stage::Waiting | Stage::Holding { .. } | Stage::Leaving { undone: true, .. } => [more, 0, 0],
             Stage::Admitted { committed: false, .. } => [0, more, 0],
             Stage::Admitted { .. } | Stage::Leaving { .. } => [0, more, more],
         };
@@ -620,6 +646,11 @@ impl Cycle {
         match (reached, &mut unit.course.stage) {
             (Reached::Committed, Stage::Admitted { committed, .. }) => {
                 *committed = true;
+                self.engine.confirm(Outcome::Committed(gang), now);
+                self.confirmed = true;
+            }
+            (Reached::Committed, Stage::Holding { written, .. }) => {
+                *written = true;
                 self.engine.confirm(Outcome::Committed(gang), now);
                 self.confirmed = true;
             }

@@ -67,8 +67,7 @@ pub(crate) enum What {
         active: bool,
         unread: Option<Invalid>,
     },
-    /// With what of it could not be understood: then it has no quota of its own.
-    Cohort(Box<event::Cohort>, Option<Invalid>),
+    Cohort(Box<CohortState>),
     ClusterQueue(Box<QueueState>),
     LocalQueue(Box<LocalQueueState>),
     VolcanoQueue(Box<VolcanoState>),
@@ -88,6 +87,15 @@ pub(crate) struct FlavorState {
     /// Or what of it could not be understood: then nothing can be placed by it.
     pub(crate) flavor: Result<event::Flavor, Invalid>,
     pub(crate) object: ResourceFlavor,
+}
+
+/// A Cohort: the engine's fact, the share that its status shows, and what of it could not be understood: then
+/// it has no quota of its own.
+#[derive(Debug, PartialEq)]
+pub(crate) struct CohortState {
+    pub(crate) cohort: event::Cohort,
+    pub(crate) share: Option<i64>,
+    pub(crate) unread: Option<Invalid>,
 }
 
 /// A ClusterQueue with the status that it shows. Kept whole: there are few, and what its admission
@@ -252,9 +260,9 @@ impl What {
             Self::ClusterQueue(state) => &mut state.unread,
             Self::Job(facts) => &mut facts.invalid,
             Self::Pod(facts) => &mut facts.invalid,
-            Self::Cohort(cohort, invalid) => {
-                cohort.groups.clear();
-                invalid
+            Self::Cohort(state) => {
+                state.cohort.groups.clear();
+                &mut state.unread
             }
             Self::LocalQueue(state) => {
                 // Perhaps that it should be stopped is what cannot be read.
@@ -288,7 +296,8 @@ impl What {
         match self {
             Self::Invalid(invalid) | Self::Topology(Err(invalid)) => Some(invalid),
             Self::Flavor(state) => state.flavor.as_ref().err(),
-            Self::Cohort(_, invalid) | Self::AdmissionCheck { unread: invalid, .. } => invalid.as_ref(),
+            Self::AdmissionCheck { unread: invalid, .. } => invalid.as_ref(),
+            Self::Cohort(state) => state.unread.as_ref(),
             Self::LocalQueue(state) => state.unread.as_ref(),
             Self::VolcanoQueue(state) => state.unread.as_ref(),
             _ => None,
@@ -347,11 +356,13 @@ fn admission_check(object: &AdmissionCheck, _: &Context) -> Result<What, Invalid
 }
 
 fn cohort(object: &Cohort, _: &Context) -> Result<What, Invalid> {
-    let (cohort, invalid) = match intake::cohort(object) {
+    let (cohort, unread) = match intake::cohort(object) {
         Ok(cohort) => (cohort, None),
         Err((cohort, invalid)) => (cohort, Some(invalid)),
     };
-    Ok(What::Cohort(Box::new(cohort), invalid))
+    let shown = object.status.as_ref().and_then(|status| status.fair_sharing.as_ref());
+    let share = shown.map(|shown| shown.weighted_share);
+    Ok(What::Cohort(Box::new(CohortState { cohort, share, unread })))
 }
 
 fn cluster_queue(object: &ClusterQueue, _: &Context) -> Result<What, Invalid> {

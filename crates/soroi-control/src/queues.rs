@@ -30,6 +30,8 @@ const REST: SignedDuration = SignedDuration::from_millis(100);
 pub(crate) struct Queues {
     cluster_queues: BTreeMap<Name, ClusterQueueStatus>,
     local_queues: BTreeMap<Place, LocalQueueStatus>,
+    /// The weighted shares of Cohorts, under fair sharing.
+    cohorts: BTreeMap<Name, i64>,
     /// Those of which the account changed, and until when that rests.
     resting: BTreeMap<Target, Timestamp>,
     /// Those that have rested, and do not show their account yet.
@@ -54,6 +56,12 @@ impl Queues {
     pub(crate) fn cluster_queue(&mut self, status: ClusterQueueStatus, now: Timestamp) {
         self.fell_behind(Target::new(Kind::ClusterQueue, &"".into(), &status.name), now);
         self.cluster_queues.insert(status.name.clone(), status);
+    }
+
+    /// A Cohort should show this weighted share.
+    pub(crate) fn cohort(&mut self, name: &Name, share: i64, now: Timestamp) {
+        self.fell_behind(Target::new(Kind::Cohort, &"".into(), name), now);
+        self.cohorts.insert(name.clone(), share);
     }
 
     /// A LocalQueue should show this.
@@ -145,6 +153,13 @@ impl Queues {
                 let after = project::queue::cluster_queue(&account, Some(before), known.meta.generation, now);
                 write(Kind::ClusterQueue, &known.meta, before, &after)
             }
+            Kind::Cohort => {
+                let share = *self.cohorts.get(&target.name)?;
+                let shown = *world.shares.get(&target.name)?;
+                let status = project::queue::cohort(share);
+                let call = Call::MergeStatus(json!({ "status": status }));
+                (shown != Some(share)).then(|| Write { target: target.clone(), call })
+            }
             Kind::LocalQueue => {
                 let known = world.local_queues.get(&place)?;
                 let mut account = self.local_queues.get(&place)?.clone();
@@ -201,6 +216,10 @@ fn expected(world: &World) -> Vec<Write> {
 fn keep(world: &World, target: &Target) -> Option<Write> {
     if target.kind == Kind::VolcanoQueue {
         return fill_in(world, target);
+    }
+    if target.kind == Kind::Cohort {
+        // Nothing is in the way of its end: queues may name one that has no object.
+        return None;
     }
     let meta = meta(world, target)?;
     let kept = meta.finalizers.iter().any(|one| &**one == keys::RESOURCE_IN_USE);

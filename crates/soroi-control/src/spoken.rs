@@ -165,7 +165,7 @@ fn job_about(world: &World, target: &Target) -> Option<About> {
     Some(words::job(&meta.namespace, &meta.name, &meta.uid))
 }
 
-fn workload(meta: &Meta) -> About {
+pub(crate) fn workload(meta: &Meta) -> About {
     words::workload(&meta.namespace, &meta.name, &meta.uid)
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct World {
     complaints: Vec<Complaint>,
     /// Topologies that could not be understood.
     broken_topologies: BTreeMap<Name, intake::Invalid>,
+    /// By Cohort: the weighted share that its status shows.
+    pub(crate) shares: BTreeMap<Name, Option<i64>>,
     /// Pods of a release are known to get our scheduler.
     pub(crate) admission_works: bool,
     /// The policy of queues that name none.
@@ -116,6 +118,7 @@ impl World {
             wrong: BTreeMap::new(),
             complaints: Vec::new(),
             broken_topologies: BTreeMap::new(),
+            shares: BTreeMap::new(),
             admission_works: true,
             placement,
         }

@@ -14,6 +14,7 @@ use crate::decide::gang::{GangState, Held, Phase, Seat, SeatKind, SeatState};
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy, Readiness, TopologyWish};
+use crate::quota::kueue::Usage;
 use crate::quota::{FlavorResource, Sum};
 use crate::reason::NotYet;
 
@@ -58,6 +59,7 @@ fn charges(engine: &Engine, found: &mut Vec<String>) {
             }
         }
     }
+    expected.extend(engine.kept_everywhere());
     for occupant in engine.cluster.occupants() {
         let (is, should) = (engine.cluster.node_of(occupant), expected.remove(occupant));
         if is != should.as_ref() {
@@ -83,6 +85,7 @@ fn quotas(engine: &Engine, found: &mut Vec<String>) {
             }
         }
     }
+    promises(engine, found);
     by_queue.retain(|_, sum| *sum != 0);
     by_volcano.retain(|_, sum| *sum != 0);
     let known: BTreeMap<_, _> = engine.quotas.kueue.all_used().collect();
@@ -97,6 +100,46 @@ fn quotas(engine: &Engine, found: &mut Vec<String>) {
     anew.rebuild();
     if engine.quotas.kueue.is_fresh() && engine.quotas.kueue.sums() != anew.sums() {
         found.push(format!("quota sums are {:?}, anew {:?}", engine.quotas.kueue.sums(), anew.sums()));
+    }
+}
+
+/// What is promised beyond what is used is what holds keep, without what their victims hold; every hold
+/// waits for somebody, and everybody who gave up what it holds is waited for.
+fn promises(engine: &Engine, found: &mut Vec<String>) {
+    let mut promised: BTreeMap<(&Name, &FlavorResource), Sum> = BTreeMap::new();
+    for (id, state) in &engine.gangs {
+        let kept = state.hold.iter().map(|hold| (&hold.charge, 1));
+        let given = state.charges().filter(|_| state.given_up_to.is_some()).map(|charge| (charge, -1));
+        for (charge, sign) in kept.chain(given) {
+            for (queue, usage) in charge.kueue.iter() {
+                for (what, amount) in usage {
+                    *promised.entry((queue, what)).or_default() += sign * Sum::from(*amount);
+                }
+            }
+        }
+        if state.hold.is_some() != engine.holders.contains(id) {
+            found.push(format!("{id}: holds, and is not noted, or the other way round"));
+        }
+        if let Some(to) = &state.given_up_to {
+            let holder = engine.gangs.get(to).and_then(|state| state.hold.as_ref());
+            if holder.is_none_or(|hold| !hold.victims.contains_key(id)) {
+                found.push(format!("{id}: gave up what it holds to {to}, which does not hold it"));
+            }
+        }
+        let waits =
+            |victim: &GangId| engine.gangs.get(victim).is_some_and(|v| v.given_up_to.as_ref() == Some(id));
+        if state.hold.as_ref().is_some_and(|hold| !hold.victims.keys().any(waits)) {
+            found.push(format!("{id}: holds for nobody who leaves"));
+        }
+        let pays = state.charges().find_map(|charge| charge.kueue.as_ref()).map(|(queue, _)| queue);
+        if state.pays.as_ref() != pays {
+            found.push(format!("{id}: pays in {pays:?}, and is noted in {:?}", state.pays));
+        }
+    }
+    promised.retain(|_, sum| *sum != 0);
+    let known: BTreeMap<_, _> = engine.quotas.kueue.all_promised().collect();
+    if known != promised {
+        found.push(format!("promised beyond usage is {known:?}, holds and victims say {promised:?}"));
     }
 }
 
@@ -182,6 +225,11 @@ pub(crate) fn check_decisions(
             Decision::Admit(admission) => (nodes_of(admission), admission.cluster_queue.as_ref()),
             Decision::Place(admission) => (nodes_of(admission), None),
             Decision::Bind { node, .. } => (BTreeSet::from([node]), None),
+            Decision::Hold { admission, .. } => {
+                found.extend(overpromised(&before, decision, admission, after));
+                continue;
+            }
+            Decision::HoldEnded(_) => continue,
             Decision::Settled(_) | Decision::Undo { .. } | Decision::Pending { .. } => continue,
         };
         if let Decision::Admit(admission) | Decision::Place(admission) = decision {
@@ -199,13 +247,27 @@ pub(crate) fn check_decisions(
         }
         let Some(queue) = queue else { continue };
         let tree = &after.quotas.kueue;
-        for (what, left) in tree.headroom(queue) {
+        for (what, left) in tree.headroom(queue, Usage::Now) {
             if left < 0 && tree.used(queue, &what) > before.quotas.kueue.used(queue, &what) {
                 found.push(format!("{decision:?} overdraws {queue}: {left} of {what:?} left"));
             }
         }
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Invariant 10: what is promised is within the limits when the victims have left, or no further beyond them
+/// than it was.
+fn overpromised(before: &Engine, decision: &Decision, admission: &Admission, after: &Engine) -> Vec<String> {
+    let Some(queue) = &admission.cluster_queue else { return Vec::new() };
+    let was = before.quotas.kueue.headroom(queue, Usage::Promised);
+    let asked: BTreeSet<&Name> = admission.pod_sets.iter().flat_map(|set| set.flavors.values()).collect();
+    let now = after.quotas.kueue.headroom(queue, Usage::Promised).into_iter();
+    let over = now.filter(|(what, left)| {
+        let before = was.iter().find(|(known, _)| known == what).map_or(0, |(_, left)| *left);
+        *left < 0 && *left < before && asked.contains(&what.flavor)
+    });
+    over.map(|(what, left)| format!("{decision:?} promises too much of {what:?}: {left} left")).collect()
 }
 
 /// Members of a pod set with a required level sit in one domain of it. Those that were found where

@@ -56,6 +56,13 @@ pub enum Occupant {
         /// Which of the pod set's places.
         ordinal: u32,
     },
+    /// Room that is kept on a node for a gang while its victims leave.
+    Kept {
+        /// The gang.
+        gang: GangId,
+        /// The node.
+        node: Name,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -201,6 +208,22 @@ impl Cluster {
         self.gains.push(old.node);
         self.remember(|| Undo::Occupant { occupant: occupant.clone(), before: Some(old) });
         true
+    }
+
+    /// Takes an occupant away until the savepoint is rolled back: nobody has gained anything.
+    pub(crate) fn lift(&mut self, occupant: &Occupant) {
+        debug_assert!(self.savepoints > 0, "occupants are lifted for one question only");
+        if let Some(old) = self.seat(occupant, None) {
+            self.remember(|| Undo::Occupant { occupant: occupant.clone(), before: Some(old) });
+        }
+    }
+
+    /// Takes space on a node for some pods until the savepoint is rolled back.
+    pub(crate) fn take_named(&mut self, node: &Name, shape: &Arc<Shape>, count: u32) {
+        let need = self.needs.of_shape(shape, &mut self.names);
+        if let Some(ix) = self.node_ix(node) {
+            self.take(ix, &need, count);
+        }
     }
 
     /// The node that the occupant is charged to.

@@ -22,10 +22,13 @@ mod repair;
 mod restore;
 mod search;
 mod tell;
+mod tournament;
 
 pub(crate) mod gang;
+pub(crate) mod hold;
 pub(crate) mod shortage;
 pub(crate) mod status;
+pub(crate) mod victims;
 pub(crate) mod wanted;
 
 use std::collections::BTreeSet;
@@ -43,6 +46,8 @@ impl Engine {
         let urgent = self.is_urgent();
         self.reconfigure();
         self.look_at_touched(now, &mut out);
+        self.adopt_holds();
+        self.settle_holds(now, &mut out);
         self.renew_numbers(urgent, now);
         // Whoever is admitted takes from the others: who now waits for another reason is decided
         // again, which changes nothing but that.
@@ -71,6 +76,9 @@ impl Engine {
             self.inactive = self.inactive_cluster_queues();
             self.waiting.wake_all();
             self.news.all_cluster_queues(&self.quotas.kueue);
+            if self.settings.fair_sharing.is_some() {
+                self.news.all_cohorts(&self.quotas.kueue);
+            }
             self.news.all_local_queues(&self.world.local_queues);
         }
         if !all && namespaces.is_empty() && doors.is_empty() {
@@ -120,6 +128,7 @@ impl Engine {
     fn look(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
         let Some(state) = self.gangs.get(id) else { return };
         let next = match state.held.as_ref().map(|held| held.phase.clone()) {
+            None if state.hold.is_some() => None,
             None => self.stand(id, now),
             Some(Phase::Assumed | Phase::Undoing(_)) => None,
             Some(Phase::Committed | Phase::Replacing) => match self.must_leave(id) {
@@ -158,6 +167,10 @@ impl Engine {
             self.nodes_seen = self.cluster.facts_version();
             wake.extend(self.waiting.certificates().short_of_places());
         }
+        if self.shortages.are_behind(&mut self.cluster) {
+            wake.extend(self.waiting.certificates().helped_by_any_room());
+        }
+        self.wake_preemptors();
         for shortage in self.shortages.ended(&mut self.cluster) {
             wake.extend(self.waiting.certificates().short_of(shortage));
         }
@@ -165,12 +178,14 @@ impl Engine {
         self.waiting.awake_lines().next().is_some()
     }
 
-    fn forget_if_empty(&mut self, id: &GangId) {
+    pub(crate) fn forget_if_empty(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get(id) else { return };
-        let known = state.fact.is_some() || state.held.is_some() || state.lingering.is_some();
+        let holds = state.held.is_some() || state.lingering.is_some() || state.hold.is_some();
+        let known = state.fact.is_some() || holds;
         if known || self.plans.contains_key(id) {
             return;
         }
+        self.note_payer(id);
         let state = self.gangs.remove(id).expect("just seen");
         self.world.set_owners(id, &state.owners, &[]);
         if let Some(due) = state.due {

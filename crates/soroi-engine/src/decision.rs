@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Amount, GangId, Millis, Name, PodUid, Policy};
+use crate::preempt::{Cause, FairRule};
 use crate::reason::{Reason, UndoReason};
 
 /// One decision. The engine has already reserved what it speaks of.
@@ -14,6 +15,17 @@ pub enum Decision {
     /// Replaces the nodes of the gang's plan as a whole; bound members keep theirs. Confirmed like
     /// an admission ([`crate::event::Outcome::Committed`]); nothing is bound there before.
     Place(Admission),
+    /// The gang starts when others have left: write this down, with the victims. Confirmed like an admission;
+    /// only then are they told to leave. Followed by [`Decision::Admit`], another one of this, or
+    /// [`Decision::HoldEnded`].
+    Hold {
+        /// What is kept for it.
+        admission: Admission,
+        /// Who leaves, in order, and why they may be told to.
+        victims: Vec<(GangId, Cause)>,
+    },
+    /// Nothing is kept for the gang any more: it waits as everybody does. What was written about it goes.
+    HoldEnded(GangId),
     /// Bind this pod to this node. Given only after the commit was confirmed and the gang's
     /// minimum of members exists.
     Bind {
@@ -110,6 +122,8 @@ pub struct ClusterQueueStatus {
     pub admitted: u32,
     /// Per flavor and resource: total and borrowed.
     pub usage: Vec<FlavorUsage>,
+    /// Under fair sharing, its weighted share in thousandths.
+    pub share: Option<i64>,
 }
 
 /// A LocalQueue as its status shows it.
@@ -161,6 +175,8 @@ pub struct Settings {
     pub undo_backoff_min: Millis,
     /// The longest pause after an undo.
     pub undo_backoff_max: Millis,
+    /// Fair sharing with these rules of preemption, if it is on.
+    pub fair_sharing: Option<Vec<FairRule>>,
 }
 
 impl Default for Settings {
@@ -173,6 +189,7 @@ impl Default for Settings {
             dead_pod_timeout: 300_000,
             undo_backoff_min: 1_000,
             undo_backoff_max: 60_000,
+            fair_sharing: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::decide::gang::Gangs;
 use crate::decide::renew::Stale;
 use crate::decide::shortage::Shortages;
 use crate::decide::status::News;
+use crate::decide::victims::Payers;
 use crate::decide::wanted::Wanted;
 use crate::decision::{ClusterQueueStatus, Decision, LocalQueueStatus, Settings};
 use crate::event::{Event, GangId, Millis, Name, Outcome, Plan, PodUid};
@@ -47,6 +48,15 @@ pub struct Engine {
     pub(crate) touched: BTreeMap<GangId, BTreeSet<PodUid>>,
     /// Gangs that keep quota until their pods end.
     pub(crate) lingering: BTreeSet<GangId>,
+    /// Gangs that hold quota, by ClusterQueue.
+    pub(crate) payers: Payers,
+    /// Gangs for which something is kept while their victims leave.
+    pub(crate) holders: BTreeSet<GangId>,
+    /// Of which a plan says so, and that was not taken up yet.
+    pub(crate) holds_found: BTreeSet<GangId>,
+    /// Topmost cohorts (or queues without one) in which somebody who holds quota became easier to evict: his
+    /// priority changed, or he leaves.
+    pub(crate) reranked: BTreeSet<Name>,
     /// When to look at a gang again although nothing is heard of it.
     pub(crate) timers: BTreeSet<(Millis, GangId)>,
     /// Gangs whose reason may have changed.
@@ -76,6 +86,10 @@ impl Engine {
             changed_doors: BTreeSet::new(),
             touched: BTreeMap::new(),
             lingering: BTreeSet::new(),
+            payers: Payers::new(),
+            holders: BTreeSet::new(),
+            holds_found: BTreeSet::new(),
+            reranked: BTreeSet::new(),
             timers: BTreeSet::new(),
             to_tell: BTreeSet::new(),
             news: News::default(),
@@ -127,6 +141,12 @@ impl Engine {
     /// ClusterQueues whose status changed since the last call, in name order.
     pub fn changed_cluster_queues(&mut self) -> Vec<ClusterQueueStatus> {
         self.take_cluster_queue_news()
+    }
+
+    /// Under fair sharing: Cohorts of which the weighted share (in thousandths) changed since the last
+    /// call, in name order.
+    pub fn changed_cohorts(&mut self) -> Vec<(Name, i64)> {
+        self.take_cohort_news()
     }
 
     /// LocalQueues whose status changed since the last call, in name order.

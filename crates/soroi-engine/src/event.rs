@@ -399,6 +399,45 @@ pub struct Fungibility {
     pub stop_at_preempt: bool,
 }
 
+/// Which running gangs a waiting one may have evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Preemptible {
+    /// None.
+    #[default]
+    Never,
+    /// Those of lower priority.
+    LowerPriority,
+    /// Those of lower priority, and of equal priority those that queued later.
+    LowerOrNewerEqual,
+    /// All.
+    Any,
+}
+
+/// What a ClusterQueue's gangs may preempt (Kueue, `ClusterQueue.spec.preemption`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preemption {
+    /// Of its own gangs.
+    pub within_queue: Preemptible,
+    /// Of the gangs of other queues of its cohorts that use more than their own.
+    pub reclaim: Preemptible,
+    /// Whether it may do the latter while it borrows itself.
+    pub while_borrowing: Option<WhileBorrowing>,
+}
+
+/// What a gang that borrows may preempt in other queues: gangs of lower priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WhileBorrowing {
+    /// And not above this priority.
+    pub priority_max: Option<i32>,
+}
+
+impl Preemption {
+    /// Whether its gangs preempt anybody at all.
+    pub fn is_any(&self) -> bool {
+        self.within_queue != Preemptible::Never || self.reclaim != Preemptible::Never
+    }
+}
+
 /// A ClusterQueue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterQueue {
@@ -416,6 +455,8 @@ pub struct ClusterQueue {
     pub groups: Vec<ResourceGroup>,
     /// When the search for a flavor stops.
     pub fungibility: Fungibility,
+    /// What its gangs may preempt.
+    pub preemption: Preemption,
     /// Fair sharing weight in thousandths.
     pub weight_milli: Amount,
     /// The queue's own policy; `None`: the configured one.
@@ -599,6 +640,10 @@ pub enum Readiness {
 pub struct Admitted {
     /// The ClusterQueue whose quota it holds.
     pub cluster_queue: Name,
+    /// When it got that; 0: not known.
+    pub reserved_at: Millis,
+    /// It was told to leave.
+    pub leaving: bool,
     /// Per pod set: name, count, and the flavor of each resource.
     pub pod_sets: Vec<(Name, u32, BTreeMap<Name, Name>)>,
     /// Per pod set that is pinned to topology domains: its name and the domains. Restores the
@@ -620,6 +665,8 @@ pub struct Plan {
     pub admission: crate::decision::Admission,
     /// The time of its last progress.
     pub progressed_at: Millis,
+    /// Who leaves for it (phase Holding), and why they may be told to.
+    pub victims: Vec<(GangId, crate::preempt::Cause)>,
 }
 
 /// How far a plan was carried out.

@@ -54,6 +54,10 @@ impl Display for Reason {
                     "pods name the scheduler {scheduler}, but placement policy {policy:?} needs Soroi's"
                 )
             }
+            // Kueue tells of its flavors and then of the victims.
+            Self::Preempting { without, victims } => {
+                write!(f, "{without}. Pending the preemption of {victims} workload(s)")
+            }
             Self::NotAdmittedWith { pod_set } => write!(
                 f,
                 "the group was admitted without pod set {pod_set}: its pods start with the group's next admission"
@@ -77,6 +81,7 @@ impl Display for NotYet {
             Self::Gated(gate) => write!(f, "Admission is gated by: {gate}"),
             Self::WorkloadBehind => f.write_str("its Workload is being written"),
             Self::ChecksPending => f.write_str("waiting for admission checks"),
+            Self::StillLeaving => f.write_str("waiting for its own pods to end after a preemption"),
             Self::AdmissionNotProven => {
                 f.write_str("waiting until Soroi's admission policy is known to be in force")
             }
@@ -275,6 +280,7 @@ impl Display for UndoReason {
             Self::ClusterQueueStopped => f.write_str("The ClusterQueue is stopped"),
             Self::Orphaned => f.write_str("it held quota, and there are no places for it"),
             Self::Interrupted => f.write_str("it was being taken back when Soroi was restarted"),
+            Self::Preempted(_) => f.write_str("another gang needs what it holds"),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod fit;
 pub mod minima;
 pub mod packing;
 pub mod place;
+pub mod preempt;
 pub mod queue;
 pub mod quota;
 pub mod reason;

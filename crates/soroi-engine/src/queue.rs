@@ -306,6 +306,15 @@ impl<N: Clone + Ord> Waiting<N> {
         }
     }
 
+    /// Drops the certificates of wants that ask something of this kind.
+    pub fn wake_where(&mut self, asks: impl Fn(&N) -> bool) {
+        for ix in 0..self.wants.len() {
+            if self.wants[ix].as_ref().is_some_and(|want| asks(&want.ask)) {
+                self.wake(ix);
+            }
+        }
+    }
+
     /// Drops all certificates: an object changed on which anything may depend.
     pub fn wake_all(&mut self) {
         (0..self.wants.len()).for_each(|ix| self.wake(ix));

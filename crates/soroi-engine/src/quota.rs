@@ -57,6 +57,24 @@ impl Quotas {
         self.change(charge, -1);
     }
 
+    /// Counts what a gang uses as promised to somebody else (`true`), or not any more.
+    pub fn give_up(&mut self, charge: &Charge, given: bool) {
+        self.promise_kueue(charge, if given { -1 } else { 1 });
+    }
+
+    /// Promises to a gang what its victims leave (`true`), or takes that back.
+    pub fn promise(&mut self, charge: &Charge, given: bool) {
+        self.promise_kueue(charge, if given { 1 } else { -1 });
+    }
+
+    fn promise_kueue(&mut self, charge: &Charge, sign: Sum) {
+        if let Some((queue, usage)) = &charge.kueue {
+            for (what, amount) in usage {
+                self.kueue.promise(queue, what, sign * Sum::from(*amount));
+            }
+        }
+    }
+
     fn change(&mut self, charge: &Charge, sign: Sum) {
         if let Some((queue, usage)) = &charge.kueue {
             for (what, amount) in usage {

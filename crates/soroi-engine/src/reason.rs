@@ -4,9 +4,11 @@
 //! `explain`, in Kueue's wording where Kueue has one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::event::{Amount, Millis, Name, Policy};
+use crate::event::{Amount, GangId, Millis, Name, Policy};
 use crate::minima::Lack;
+use crate::preempt::Cause;
 
 /// Why a gang waits.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,13 @@ pub enum Reason {
         scheduler: Name,
         /// The policy that needs ours.
         policy: Policy,
+    },
+    /// Others leave for it.
+    Preempting {
+        /// Why it cannot start before that.
+        without: Arc<Reason>,
+        /// How many leave.
+        victims: u32,
     },
     /// It runs, and members came that are of no pod set it was admitted with.
     NotAdmittedWith {
@@ -144,6 +153,8 @@ pub enum NotYet {
     Gated(Name),
     /// Admission checks are not ready.
     ChecksPending,
+    /// It was preempted, and pods of it are still on their way out.
+    StillLeaving,
     /// Our own admission policies are not shown to work yet.
     AdmissionNotProven,
     /// An object of the gang could not be understood; the text names the field.
@@ -341,4 +352,23 @@ pub enum UndoReason {
     Orphaned,
     /// It was being taken back when the engine started; the plan says why.
     Interrupted,
+    /// Another gang needs what it holds.
+    Preempted(Preempted),
+}
+
+/// For whom a gang has to leave, and by what right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preempted {
+    /// The gang that it leaves for.
+    pub by: GangId,
+    /// Why that may have it evicted.
+    pub cause: Cause,
+    /// The other's ClusterQueue with the cohorts above it: `/org/team/queue`.
+    pub by_path: Name,
+    /// Its own.
+    pub path: Name,
+    /// The priority of that gang.
+    pub by_priority: i32,
+    /// Its own.
+    pub priority: i32,
 }

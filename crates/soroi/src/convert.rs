@@ -207,6 +207,16 @@ fn carry_over(settings: &mut Settings, ours: &mut Value) {
             ours["undoBackoff"][field] = format!("{seconds}s").into();
         }
     }
+    // It is on when it is mentioned; before v1beta2 that had to be said.
+    let enabled = settings.take("fairSharing.enable");
+    let strategies = settings.take("fairSharing.preemptionStrategies");
+    let mentioned = settings.take("fairSharing").is_some() || strategies.is_some() || enabled.is_some();
+    if mentioned && enabled != Some(json!(false)) {
+        ours["fairSharing"] = json!({});
+        if let Some(strategies) = strategies {
+            ours["fairSharing"]["preemptionStrategies"] = strategies;
+        }
+    }
     if let Some(address) = settings.address("health.healthProbeBindAddress") {
         ours["http"]["bindAddress"] = address.into();
     }
@@ -232,10 +242,9 @@ type Reason = (&'static str, Option<&'static str>, &'static str);
 /// Why settings are not carried over: the path or what it begins with; the value, as JSON, with which
 /// Kueue does as Soroi always does; the words. The longest path counts.
 const REASONS: &[Reason] = &[
-    ("admissionFairSharing", None, "fair sharing is not served yet"),
+    ("admissionFairSharing", None, "admission fair sharing is not served yet"),
     ("clientConnection", None, "Soroi does not limit its rate; requests.inFlight bounds what is under way"),
     ("controller", None, "one loop does all the work"),
-    ("fairSharing", None, "fair sharing is not served yet"),
     ("featureGates", None, "Soroi has no gates: what it has is on"),
     ("gracefulShutdownTimeout", None, "a stop takes at most 15 s"),
     ("health", None, "they are /healthz and /readyz"),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use soroi_api::conditions::workload::reason as word;
 use soroi_api::conditions::{self, workload as condition};
 use soroi_api::kueue::{AdmissionCheckState, CheckState, ReclaimablePod};
+use soroi_api::plan::PlanVictim;
 use soroi_engine::decision::Admission;
 use soroi_engine::event::{Name, PlanPhase};
 
@@ -36,6 +37,33 @@ pub(super) fn commit(scene: Scene<'_>, gang: &Composed, course: &Course, admissi
     }
     let writes = shown(scene, gang, course, admission);
     if writes.is_empty() { Next::reached(Reached::Committed) } else { Next::write(writes) }
+}
+
+/// Writes down what is kept for a gang while its victims leave, and who these are. Where no plan is written
+/// there is nothing to keep but quota: it is kept in memory, and a restart finds the victims told to leave.
+pub(super) fn keep(scene: Scene<'_>, gang: &Composed, admission: &Admission, victims: &[PlanVictim]) -> Next {
+    if !needs_plan(admission) {
+        return Next::reached(Reached::Committed);
+    }
+    let target = Target::new(Kind::GangPlan, &gang.gang.namespace, &gang.gang.id);
+    let wanted = || {
+        let of = crate::project::plan::PlanOf { victims, ..scene.plan_of(gang) };
+        json!(project::plan::plan(&of, admission, PlanPhase::Holding, scene.now))
+    };
+    let kept = |plan: &PlanFacts| {
+        plan.plan.phase == PlanPhase::Holding && plan.plan.admission == *admission && plan.victims == victims
+    };
+    match scene.plan(gang) {
+        None => Next::write(vec![Write { target, call: Call::Create(wanted()) }]),
+        Some(known) if known.meta.terminating && !scene.any_there(gang) => {
+            Next::write(batch::let_go(&known.meta, Kind::GangPlan, FINALIZER).into_iter().collect())
+        }
+        Some(known) if kept(&known.facts) => Next::reached(Reached::Committed),
+        Some(known) => {
+            let call = Call::Replace(with_version(wanted(), &known.meta));
+            Next::write(vec![Write { target, call }])
+        }
+    }
 }
 
 fn commit_plan(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Next {

@@ -22,7 +22,7 @@ use crate::world::store::{Known, Place};
 
 /// Keeps the reason of a gang shown wherever its users look.
 pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: &mut Next) {
-    let waits = course.stage == Stage::Waiting;
+    let waits = matches!(course.stage, Stage::Waiting | Stage::Holding { .. });
     if let Some(told) = &course.told {
         if waits {
             next.writes.extend(scene.parts(gang).filter_map(|seen| pending(scene, gang, &seen, told)));
@@ -129,7 +129,9 @@ pub(crate) fn group(
     }
     let verdict = match (course.and_then(|course| course.told.as_ref()), stage) {
         (Some(_), Stage::Admitted { .. }) if ready => Verdict::Ready,
-        (Some(told), Stage::Waiting) if members.is_empty() => Verdict::Other(&told.message),
+        (Some(told), Stage::Waiting | Stage::Holding { .. }) if members.is_empty() => {
+            Verdict::Other(&told.message)
+        }
         (Some(told), _) => {
             let members = scene.world.group_roll(group, &feeders);
             verdict(told, &members, &scene.world.named(group, None))

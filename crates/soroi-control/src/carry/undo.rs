@@ -36,6 +36,11 @@ pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
     if !stopped {
         return Next::write(writes);
     }
+    // Who plays the job of a Workload that has none knows when its pods are gone, and gives the quota back.
+    let holder = |seen: &PartSeen<'_>| undo.cause.is_some() && seen.job.is_none() && gang.group.is_none();
+    if scene.parts(gang).any(|seen| holder(&seen) && seen.workload.facts.facts.admitted.is_some()) {
+        return Next::default();
+    }
     let back: Vec<Write> = scene.parts(gang).filter_map(|seen| give_back(scene, &seen, undo)).collect();
     if back.is_empty() { Next::reached(Reached::Undone) } else { Next::write(back) }
 }
@@ -48,7 +53,11 @@ fn is_evicted(seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {
 fn evict(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
     let before = &seen.workload.facts.status;
     let mut after = before.clone();
-    project::status::evict(&mut after, &undo.reason, &undo.message, commit::moment(scene, seen.workload));
+    let moment = commit::moment(scene, seen.workload);
+    project::status::evict(&mut after, &undo.reason, &undo.message, moment);
+    if let Some(cause) = &undo.cause {
+        project::status::preempted(&mut after, cause, &undo.message, moment);
+    }
     batch::status(&seen.workload.meta, before, &after)
 }
 

@@ -96,7 +96,11 @@ impl Cycle {
         let Some(unit) = self.lane_root(&done.lane).and_then(|root| self.units.get_mut(&root)) else {
             return;
         };
-        let Stage::Admitted { admission, committed: false, .. } = &unit.course.stage else { return };
+        let (Stage::Admitted { admission, committed: false, .. }
+        | Stage::Holding { admission, written: false, .. }) = &unit.course.stage
+        else {
+            return;
+        };
         let record = match &done.write.call {
             Call::Create(_) | Call::Replace(_) => needs_plan(admission),
             Call::MergeStatus(_) => !needs_plan(admission),

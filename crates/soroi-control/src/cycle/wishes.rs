@@ -7,7 +7,7 @@ use soroi_engine::event::Name;
 
 use super::Cycle;
 use crate::carry::{self, Scene};
-use crate::course::Stage;
+use crate::course::Course;
 use crate::jobs;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
@@ -44,7 +44,7 @@ impl Cycle {
                 let own = workload.and_then(|known| self.gangs.get(&known.meta.uid));
                 let group = job.facts.group.as_ref().map(|group| Root::Group(place.0.clone(), group.clone()));
                 let unit = own.or(group.as_ref()).and_then(|root| self.units.get(root));
-                let held = unit.is_some_and(|unit| unit.course.stage != Stage::Waiting);
+                let held = unit.is_some_and(|unit| unit.course.has_begun());
                 jobs::batch::wants(job, workload, held, now)
             }
             (None, Some(workload)) if workload.meta.terminating => {
@@ -76,7 +76,7 @@ impl Cycle {
         }
         let members = self.world.group_roll(group, &feeders);
         let gone = self.world.done_and_gone(group);
-        let held = course.is_some_and(|course| course.stage != Stage::Waiting);
+        let held = course.is_some_and(Course::has_begun);
         let named = |uid: &Name| self.world.pods.by_uid(uid).map(|known| carry::pod_target(&known.facts.pod));
         jobs::podgroup::wants(group, &members, &gone, workload, held, named, now)
     }

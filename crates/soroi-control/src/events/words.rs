@@ -74,6 +74,24 @@ pub fn evicted(workload: About, reason: &str, message: &str) -> Occurrence {
     say(workload, ADMISSION, false, &format!("EvictedDueTo{reason}"), message.into())
 }
 
+/// A Workload has to stop for another: what it is told, and the priorities of both.
+pub fn preempted(workload: About, message: &str, priorities: &str) -> Occurrence {
+    say(workload, ADMISSION, false, "Preempted", format!("{message}; {priorities}"))
+}
+
+/// Another Workload has to stop for this one: its name, uid and queue, and the priorities of both.
+pub fn preempted_workload(workload: About, victim: &str, queue: &str, priorities: &str) -> Occurrence {
+    let note = format!("Preempted workload {victim} in ClusterQueue {queue}; {priorities}");
+    say(workload, ADMISSION, false, "PreemptedWorkload", note)
+}
+
+/// The priorities of a preemptor and its victim, in Kueue's words. (Soroi knows no boost.)
+pub fn priorities(by: i32, of: i32) -> String {
+    format!(
+        "preemptor effective priority: {by} (base: {by}, boost: 0); preemptee effective priority: {of} (base: {of}, boost: 0)"
+    )
+}
+
 /// An admission was taken back before all members ran. (Kueue has no such thing.)
 pub fn undone(workload: About, message: &str) -> Occurrence {
     say(workload, SOROI, true, "AdmissionUndone", message.into())

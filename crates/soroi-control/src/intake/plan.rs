@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use soroi_api::plan::{GangPlan, PlanPhase, PlanUndo, PlannedPodSet};
+use soroi_api::conditions::workload::reason as word;
+use soroi_api::plan::{GangPlan, PlanPhase, PlanUndo, PlanVictim, PlannedPodSet};
 use soroi_engine::decision::{Admission, PodSetAdmission};
 use soroi_engine::event::{self, Name};
+use soroi_engine::preempt::Cause;
 
 use super::group;
 use super::queue::{amount, policy};
@@ -20,6 +22,8 @@ pub struct PlanFacts {
     pub undo: Option<PlanUndo>,
     /// The name of the PodGroup whose plan it is, if it is one's.
     pub group: Option<Name>,
+    /// Who leaves for it (phase Holding).
+    pub victims: Vec<PlanVictim>,
     /// The pod sets that pods of a PodGroup make.
     pub named: Vec<group::Named>,
 }
@@ -61,6 +65,7 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
     });
     Ok(PlanFacts {
         group: (spec.gang.kind == "PodGroup").then(|| Arc::from(spec.gang.name.as_str())),
+        victims: spec.victims.clone(),
         named: named.collect(),
         plan: event::Plan {
             gang: admission.gang.clone(),
@@ -68,9 +73,25 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
             phase,
             admission,
             progressed_at: progressed_at.map_or(0, |time| time.0.as_millisecond()),
+            victims: spec.victims.iter().map(victim).collect(),
         },
         undo: status.and_then(|status| status.undo.clone()),
     })
+}
+
+fn victim(victim: &PlanVictim) -> (event::GangId, Cause) {
+    (Arc::from(victim.uid.as_str()), cause(victim.reason.as_deref().unwrap_or_default()))
+}
+
+/// The right by which a victim may be preempted, by the reason of its condition Preempted. One that is not
+/// known is the commonest.
+pub fn cause(reason: &str) -> Cause {
+    match reason {
+        word::IN_COHORT_RECLAMATION => Cause::Reclaim,
+        word::IN_COHORT_RECLAIM_WHILE_BORROWING => Cause::ReclaimWhileBorrowing,
+        word::IN_COHORT_FAIR_SHARING => Cause::FairSharing,
+        _ => Cause::WithinQueue,
+    }
 }
 
 fn pod_set(set: &PlannedPodSet) -> Result<PodSetAdmission, Invalid> {

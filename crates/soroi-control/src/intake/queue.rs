@@ -13,7 +13,8 @@ use soroi_api::labels::soroi as soroi_keys;
 use soroi_api::plan::PlacementPolicy;
 use soroi_api::volcano;
 use soroi_engine::event::{
-    self, Amount, FlavorQuotas, Fungibility, Name, Policy, QueueingStrategy, Quota, ResourceGroup, StopPolicy,
+    self, Amount, FlavorQuotas, Fungibility, Name, Policy, Preemptible, Preemption, QueueingStrategy, Quota,
+    ResourceGroup, StopPolicy, WhileBorrowing,
 };
 use soroi_engine::reason::QueueInactive;
 
@@ -101,6 +102,7 @@ pub fn cluster_queue(queue: &kueue::ClusterQueue, checks: &Checks) -> event::Clu
         stop: stop(spec.stop_policy()),
         groups: Vec::new(),
         fungibility: fungibility(spec.flavor_fungibility.as_ref()),
+        preemption: preemption(spec.preemption.as_ref()),
         weight_milli: WEIGHT_MILLI_DEFAULT,
         placement: None,
         inactive: missing_checks(spec, checks),
@@ -175,6 +177,26 @@ fn fungibility(fungibility: Option<&kueue::FlavorFungibility>) -> Fungibility {
     Fungibility {
         stop_at_borrow: stops(fungibility.and_then(|f| f.when_can_borrow), true),
         stop_at_preempt: stops(fungibility.and_then(|f| f.when_can_preempt), false),
+    }
+}
+
+fn preemption(preemption: Option<&kueue::ClusterQueuePreemption>) -> Preemption {
+    use kueue::{BorrowWithinCohortPolicy, ReclaimWithinCohortPolicy, WithinClusterQueuePolicy};
+    let Some(preemption) = preemption else { return Preemption::default() };
+    let borrow = preemption.borrow_within_cohort.as_ref();
+    let borrow = borrow.filter(|borrow| borrow.policy == Some(BorrowWithinCohortPolicy::LowerPriority));
+    Preemption {
+        within_queue: match preemption.within_cluster_queue {
+            None | Some(WithinClusterQueuePolicy::Never) => Preemptible::Never,
+            Some(WithinClusterQueuePolicy::LowerPriority) => Preemptible::LowerPriority,
+            Some(WithinClusterQueuePolicy::LowerOrNewerEqualPriority) => Preemptible::LowerOrNewerEqual,
+        },
+        reclaim: match preemption.reclaim_within_cohort {
+            None | Some(ReclaimWithinCohortPolicy::Never) => Preemptible::Never,
+            Some(ReclaimWithinCohortPolicy::LowerPriority) => Preemptible::LowerPriority,
+            Some(ReclaimWithinCohortPolicy::Any) => Preemptible::Any,
+        },
+        while_borrowing: borrow.map(|borrow| WhileBorrowing { priority_max: borrow.max_priority_threshold }),
     }
 }
 

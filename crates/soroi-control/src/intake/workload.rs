@@ -217,9 +217,9 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
 fn admitted(workload: &kueue::Workload) -> Result<Option<Admitted>, Invalid> {
     let Some(status) = &workload.status else { return Ok(None) };
     let Some(admission) = &status.admission else { return Ok(None) };
-    if is_true(&status.conditions, "QuotaReserved").is_none() {
-        return Ok(None);
-    }
+    let Some(reserved) = is_true(&status.conditions, "QuotaReserved") else { return Ok(None) };
+    let reserved_at = reserved.last_transition_time.0.as_millisecond();
+    let leaving = is_true(&status.conditions, "Evicted").is_some();
     let mut pod_sets = Vec::new();
     let mut topology = BTreeMap::new();
     for (at, assignment) in admission.pod_set_assignments.iter().enumerate() {
@@ -235,7 +235,8 @@ fn admitted(workload: &kueue::Workload) -> Result<Option<Admitted>, Invalid> {
             topology.insert(name, places);
         }
     }
-    Ok(Some(Admitted { cluster_queue: Arc::from(admission.cluster_queue.as_str()), pod_sets, topology }))
+    let cluster_queue = Arc::from(admission.cluster_queue.as_str());
+    Ok(Some(Admitted { cluster_queue, reserved_at, leaving, pod_sets, topology }))
 }
 
 /// Places by topology domain out of Kueue's compact encoding.

@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, OwnerReference};
 use soroi_api::labels::soroi as soroi_keys;
 use soroi_api::names;
 use soroi_api::plan::{
-    GangPlan, GangPlanSpec, GangPlanStatus, GangRef, NodeGroup, PlanPhase, PlanUndo, PlannedPodSet,
+    GangPlan, GangPlanSpec, GangPlanStatus, GangRef, NodeGroup, PlanPhase, PlanUndo, PlanVictim,
+    PlannedPodSet,
 };
 use soroi_api::{Quantities, Quantity};
 use soroi_engine::decision::{Admission, PodSetAdmission};
@@ -36,6 +37,8 @@ pub struct PlanOf<'a> {
     pub min_members: Option<u32>,
     /// By pod set, where pods of a PodGroup make it: the fingerprint of their shape.
     pub shapes: BTreeMap<event::Name, event::Name>,
+    /// Who leaves for it.
+    pub victims: &'a [PlanVictim],
 }
 
 /// The commit record of a decision, as it is created or, with the same name, replaced.
@@ -53,7 +56,7 @@ pub fn plan(of: &PlanOf<'_>, admission: &Admission, phase: event::PlanPhase, now
         min_members: of.min_members.map(pods),
         pods: pods(total),
         pod_sets: admission.pod_sets.iter().map(|set| planned(set, of.shapes.get(&set.name))).collect(),
-        victims: Vec::new(),
+        victims: of.victims.to_vec(),
     };
     let mut plan = GangPlan::new(&names::gang_plan(&gang.uid), spec);
     plan.metadata.namespace = Some(gang.namespace.clone());

@@ -6,8 +6,8 @@ use soroi_api::Quantity;
 use soroi_api::conditions::queue::{ACTIVE, reason as word};
 use soroi_api::conditions::{self, NewCondition};
 use soroi_api::kueue::{
-    ClusterQueueStatus, FlavorUsage, LocalQueueFlavorUsage, LocalQueueResourceUsage, LocalQueueStatus,
-    ResourceUsage,
+    ClusterQueueStatus, CohortStatus, FairSharingStatus, FlavorUsage, LocalQueueFlavorUsage,
+    LocalQueueResourceUsage, LocalQueueStatus, ResourceUsage,
 };
 use soroi_engine::decision;
 use soroi_engine::event::Name;
@@ -39,12 +39,18 @@ pub fn cluster_queue(
     status.pending_workloads = Some(count(account.pending));
     status.reserving_workloads = Some(count(account.reserving));
     status.admitted_workloads = Some(count(account.admitted));
+    status.fair_sharing = account.share.map(fair_sharing);
     let (reason, message) = match &account.inactive {
         None => (word::READY, "Can admit new workloads".to_string()),
         Some(inactive) => cluster_queue_inactive(inactive),
     };
     active(&mut status.conditions, account.inactive.is_none(), reason, message, generation, now);
     status
+}
+
+/// A Cohort's status with its share.
+pub fn cohort(share: i64) -> CohortStatus {
+    CohortStatus { fair_sharing: Some(fair_sharing(share)) }
 }
 
 /// A LocalQueue's status after the engine's account of it.
@@ -79,6 +85,10 @@ pub fn local_queue(
     };
     active(&mut status.conditions, account.inactive.is_none(), reason, message, generation, now);
     status
+}
+
+fn fair_sharing(weighted_share: i64) -> FairSharingStatus {
+    FairSharingStatus { weighted_share }
 }
 
 fn active(

@@ -16,7 +16,8 @@ use soroi_api::kueue::{
 };
 use soroi_engine::decision::{self, PodSetAdmission, TopologyPlaces};
 use soroi_engine::event::PodSet;
-use soroi_engine::reason::{NotYet, Off, Reason, UndoReason};
+use soroi_engine::preempt::Cause;
+use soroi_engine::reason::{NotYet, Off, Preempted, Reason, UndoReason};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -80,6 +81,7 @@ pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static
             word::NODE_FAILURES,
             "The workload held quota, and nothing of it could run after a restart".into(),
         ),
+        UndoReason::Preempted(by) => (word::PREEMPTED, preemption(by, &by.by, None)),
         UndoReason::Interrupted => {
             (word::NODE_FAILURES, "The workload was being taken back when the leadership changed".into())
         }
@@ -187,6 +189,34 @@ pub fn evict(status: &mut WorkloadStatus, reason: &str, message: &str, at: Momen
             count: 1,
         }),
     }
+}
+
+/// It is evicted for another, by this right.
+pub fn preempted(status: &mut WorkloadStatus, cause: &str, message: &str, at: Moment) {
+    at.set(status, condition::PREEMPTED, true, cause, message.into());
+}
+
+/// The reason of the condition Preempted, and the same for people (Kueue, `HumanReadablePreemptionReasons`).
+pub fn cause_words(cause: Cause) -> (&'static str, &'static str) {
+    match cause {
+        Cause::WithinQueue => (word::IN_CLUSTER_QUEUE, "prioritization in the ClusterQueue"),
+        Cause::Reclaim => (word::IN_COHORT_RECLAMATION, "reclamation within the cohort"),
+        Cause::FairSharing => (word::IN_COHORT_FAIR_SHARING, "Fair Sharing within the cohort"),
+        Cause::ReclaimWhileBorrowing => {
+            (word::IN_COHORT_RECLAIM_WHILE_BORROWING, "reclamation within the cohort while borrowing")
+        }
+    }
+}
+
+/// What a victim is told, in Kueue's words. `job`: the uid of the preemptor's job, if it has one.
+pub fn preemption(preempted: &Preempted, workload: &str, job: Option<&str>) -> String {
+    let (_, right) = cause_words(preempted.cause);
+    let (by_path, path) = (&preempted.by_path, &preempted.path);
+    let job = job.unwrap_or("UNKNOWN");
+    format!(
+        "Preempted to accommodate a workload (UID: {workload}, JobUID: {job}) due to {right}; \
+         preemptor path: {by_path}; preemptee path: {path}"
+    )
 }
 
 fn reset(check: &mut AdmissionCheckState, now: Timestamp) {

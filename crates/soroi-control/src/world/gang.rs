@@ -181,7 +181,9 @@ impl World {
         let status = &self.workloads.by_uid(workload)?.facts.status;
         let evicted = conditions::get(&status.conditions, conditions::workload::EVICTED)?;
         let (reason, message) = (evicted.reason.clone(), evicted.message.clone());
-        (evicted.status == "True").then_some(PlanUndo { reason, message, started: true })
+        let preempted = conditions::get(&status.conditions, conditions::workload::PREEMPTED);
+        let cause = preempted.filter(|there| there.status == "True").map(|there| there.reason.clone());
+        (evicted.status == "True").then_some(PlanUndo { reason, message, started: true, cause })
     }
 
     /// When the first Workload of a gang has run for as long as it may.
@@ -552,9 +554,12 @@ fn part(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Par
 fn merge(all: &mut Option<Admitted>, one: &Admitted, workload: &Name) {
     let all = all.get_or_insert_with(|| Admitted {
         cluster_queue: one.cluster_queue.clone(),
+        reserved_at: one.reserved_at,
+        leaving: false,
         pod_sets: Vec::new(),
         topology: Default::default(),
     });
+    all.leaving |= one.leaving;
     for (name, count, flavors) in &one.pod_sets {
         all.pod_sets.push((root::pod_set_name(name, workload, true), *count, flavors.clone()));
     }

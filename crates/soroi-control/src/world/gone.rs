@@ -97,7 +97,10 @@ impl World {
                 self.note_topology(&name, None);
             }
             Kind::Flavor => self.events.push(Event::FlavorGone(name)),
-            Kind::Cohort => self.events.push(Event::CohortGone(name)),
+            Kind::Cohort => {
+                self.shares.remove(&name);
+                self.events.push(Event::CohortGone(name));
+            }
             Kind::ClusterQueue => self.events.push(Event::ClusterQueueGone(name)),
             Kind::LocalQueue => self.events.push(Event::LocalQueueGone { namespace, name }),
             Kind::VolcanoQueue => self.events.push(Event::VolcanoQueueGone(name)),

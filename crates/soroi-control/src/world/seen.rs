@@ -63,7 +63,11 @@ impl World {
                 self.events.push(Event::TopologyGone(name.clone()));
                 self.note_topology(&name, Some(invalid));
             }
-            What::Cohort(cohort, _) => self.events.push(Event::Cohort(*cohort)),
+            What::Cohort(state) => {
+                self.shares.insert(name.clone(), state.share);
+                self.touched_queues.insert(Target::new(kind, &place.0, &name));
+                self.events.push(Event::Cohort(state.cohort));
+            }
             What::Node(node) => self.events.push(Event::Node(node)),
             What::LimitRange(range) => {
                 self.change_defaults(Some(&place.0), |defaults| defaults.set_limit_range(&range));

@@ -10,7 +10,7 @@ use super::World;
 use super::store::{Meta, Source};
 use crate::intake::{self, Invalid};
 use crate::kind::Kind;
-use crate::parsed::{QueueState, What};
+use crate::parsed::{CohortState, QueueState, What};
 
 /// An object with what is wrong with it.
 #[derive(Clone, Debug)]
@@ -47,7 +47,12 @@ impl World {
             Kind::Topology => self.set_plain(kind, meta, What::Topology(Err(invalid)), source),
             Kind::Cohort => {
                 let cohort = intake::queue::cohort_without_quota(&meta.name);
-                self.set_plain(kind, meta, What::Cohort(Box::new(cohort), None), source);
+                self.set_plain(
+                    kind,
+                    meta,
+                    What::Cohort(Box::new(CohortState { cohort, share: None, unread: None })),
+                    source,
+                );
             }
             Kind::AdmissionCheck => self.set_check(meta, false, source),
             _ => self.gone(kind, &meta.uid),

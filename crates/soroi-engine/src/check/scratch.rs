@@ -12,7 +12,8 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
     let waiting = engine
         .gangs
         .keys()
-        .filter(|id| engine.waiting.stand(id).is_some() || fresh.gangs[*id].held.is_none());
+        .filter(|id| engine.waiting.stand(id).is_some() || fresh.gangs[*id].held.is_none())
+        .filter(|id| fresh.gangs[*id].hold.is_none());
     for id in waiting.cloned().collect::<Vec<_>>() {
         match engine.waiting.stand(&id).map(|(_, want)| engine.waiting.ask(want)) {
             Some(Wanted::Places(_)) => fresh.want_places(&id),
@@ -57,6 +58,17 @@ fn from_objects(engine: &Engine) -> Engine {
             fresh.quotas.charge(charge);
         }
         fresh.charge_seats(id);
+        if state.given_up_to.is_some() {
+            state.charges().for_each(|charge| fresh.quotas.give_up(charge, true));
+        }
+        if let Some(hold) = &state.hold {
+            fresh.quotas.promise(&hold.charge, true);
+            fresh.holders.insert(id.clone());
+        }
+    }
+    fresh.payers = engine.payers.clone();
+    for holder in &engine.holders {
+        fresh.keep_room(holder);
     }
     fresh
 }

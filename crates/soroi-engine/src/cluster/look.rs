@@ -1,8 +1,9 @@
 //! Reading the cluster as a whole: for questions that are asked seldom.
 
-use super::{Cluster, Need, NodeSlot, Occupant};
+use super::{Cluster, Need, NodeIx, NodeSlot, Occupant};
 use crate::event::{Amount, Name, Node};
 use crate::fit::node_problem;
+use crate::resources::Requests;
 
 impl Cluster {
     /// All nodes known now, in name order.
@@ -59,5 +60,22 @@ impl Cluster {
         let slot = self.slot_of(self.node_ix(node)?);
         let facts = slot.facts.as_ref()?;
         node_problem(&need.ask, facts).is_none().then_some(slot)
+    }
+
+    /// The node that an occupant is charged to.
+    pub(crate) fn charged_node(&self, occupant: &Occupant) -> Option<NodeIx> {
+        self.occupants.get(occupant).map(|charge| charge.node)
+    }
+
+    /// What an occupant takes there.
+    pub(crate) fn charged_requests(&self, occupant: &Occupant) -> Option<&Requests> {
+        self.occupants.get(occupant).map(|charge| &charge.need.requests)
+    }
+
+    /// The node and the amounts that an occupant is charged for.
+    pub(crate) fn charge_of(&self, occupant: &Occupant) -> Option<(&Name, Vec<(Name, Amount)>)> {
+        let charge = self.occupants.get(occupant)?;
+        let named = |(resource, amount)| (self.names.name(resource).clone(), amount);
+        Some((&self.slot_of(charge.node).name, charge.need.requests.iter().map(named).collect()))
     }
 }

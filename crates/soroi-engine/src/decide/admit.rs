@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::assign::{Ground, totals};
 use super::gang::{Held, Phase, SeatSet};
 use super::search::{Answer, Findings, NoAnswer, Search, Terms};
+use super::tournament::{Head, fairest};
+use super::victims::Preempting;
 use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
 use crate::event::{Amount, Gang, GangId, Millis, Name};
 use crate::minima::Minima;
-use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, Turn, WantIx};
+use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, Sum, saturate};
 use crate::reason::{Reason, VolcanoProblem};
@@ -32,8 +34,14 @@ impl Engine {
             if heads.is_empty() {
                 return;
             }
+            if heads.len() > 1 && self.settings.fair_sharing.is_some() {
+                self.start_fairly(heads, now, out);
+                continue;
+            }
             if heads.len() > 1 {
-                heads.iter_mut().for_each(|head| head.0 = self.borrow_height(head.3));
+                for head in &mut heads {
+                    head.0 = self.nominate(&head.2.id, head.3, now).map_or(u32::MAX, |answer| answer.borrow);
+                }
                 heads.sort();
             }
             for (_, _, turn, want) in heads {
@@ -42,19 +50,64 @@ impl Engine {
         }
     }
 
+    /// A round under fair sharing: after each head it is asked again whose turn it is.
+    fn start_fairly(
+        &mut self,
+        heads: Vec<(u32, std::cmp::Reverse<i32>, Turn, WantIx)>,
+        now: Millis,
+        out: &mut Vec<Decision>,
+    ) {
+        let mut fair = Vec::new();
+        for (_, _, turn, want) in heads {
+            let Wanted::Start(start) = self.waiting.ask(want) else { continue };
+            let Some(queue) = start.cluster_queue.clone() else {
+                self.start_one(&turn, want, now, out);
+                continue;
+            };
+            let root = self.quotas.kueue.root(&queue);
+            let usage = self.nominate(&turn.id, want, now).map(|answer| answer.usage()).unwrap_or_default();
+            fair.push((root, turn, want, queue, usage));
+        }
+        while let Some((root, ..)) = fair.first() {
+            let root = root.clone();
+            let related: Vec<usize> = (0..fair.len()).filter(|at| fair[*at].0 == root).collect();
+            let heads: Vec<Head<'_>> = related
+                .iter()
+                .map(|at| Head { turn: &fair[*at].1, queue: &fair[*at].3, usage: &fair[*at].4 })
+                .collect();
+            let next = related[fairest(&self.quotas.kueue, &heads).unwrap_or(0)];
+            let (_, turn, want, ..) = fair.remove(next);
+            self.start_one(&turn, want, now, out);
+        }
+    }
+
     /// Decides one gang: all of it, or a certificate for it and all who want the same.
     fn start_one(&mut self, turn: &Turn, want: WantIx, now: Millis, out: &mut Vec<Decision>) {
         let Wanted::Start(start) = self.waiting.ask(want).clone() else { return };
-        match self.answer(&turn.id, &start) {
-            Ok(answer) => {
-                let admission = admission_of(&turn.id, &start, answer);
-                self.waiting.leave(&turn.id);
-                self.hold(admission.clone(), Phase::Assumed, now);
-                out.push(Decision::Admit(admission));
-                self.recount(&turn.id);
-            }
+        match self.answer(&turn.id, &start, now) {
+            Ok(answer) => self.begin(&turn.id, &start, answer, now, out),
             Err(no) => self.certify(want, no),
         }
+    }
+
+    /// The gang starts, or its victims leave first.
+    pub(super) fn begin(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        mut answer: Answer,
+        now: Millis,
+        out: &mut Vec<Decision>,
+    ) {
+        if let Some(reason) = answer.without_victims.take() {
+            self.begin_hold(id, start, answer, reason, out);
+            return self.recount(id);
+        }
+        let admission = admission_of(id, start, answer);
+        self.waiting.leave(id);
+        self.hold(admission.clone(), Phase::Assumed, now);
+        out.push(Decision::Admit(admission));
+        self.recount(id);
     }
 
     /// Notes why a want cannot be met, and whom to tell.
@@ -66,24 +119,25 @@ impl Engine {
         self.tell_all_of(want);
     }
 
-    /// How high the head of a queue would borrow if it started now; heads that find no quota are
-    /// decided last, which only gives them their reason.
-    fn borrow_height(&mut self, want: WantIx) -> u32 {
-        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return 0 };
+    /// What the head of a queue would get of the quota if it were its turn, perhaps after others have left;
+    /// heads that find none are decided last, which only gives them their reason.
+    fn nominate(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<Answer> {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return None };
         if start.cluster_queue.is_none() {
-            return 0;
+            return Some(Answer::default());
         }
         let counts = start.sets.iter().map(|set| set.count).collect();
-        self.search(&start, counts, None, false).map_or(u32::MAX, |answer| answer.borrow)
+        let without = self.search(&start, counts, None, false).ok();
+        without.or_else(|| self.search_for_victims(id, &start, false, now).ok())
     }
 
     /// What the gang gets now, if anything. Quota of an earlier admission that it still holds is
     /// its own: it is never charged twice.
-    pub(super) fn answer(&mut self, id: &GangId, start: &Start) -> Result<Answer, NoAnswer> {
+    pub(super) fn answer(&mut self, id: &GangId, start: &Start, now: Millis) -> Result<Answer, NoAnswer> {
         let lingering = self.gangs[id].lingering.as_ref().map(|lingering| lingering.charge.clone());
-        let Some(own) = lingering else { return self.answer_within(start) };
+        let Some(own) = lingering else { return self.answer_within(id, start, now) };
         self.quotas.release(&own);
-        let answer = self.answer_within(start).map_err(|no| {
+        let answer = self.answer_within(id, start, now).map_err(|no| {
             let left = no.blockers.iter().map(|blocker| self.left_for(blocker)).collect();
             (no, left)
         });
@@ -100,7 +154,7 @@ impl Engine {
             Blocker::CapabilityShort(it) | Blocker::CapabilityEnough(it) => {
                 Some(self.quotas.volcano.left(&it.queue, &it.resource).into())
             }
-            Blocker::Places(_) => None,
+            Blocker::Places(_) | Blocker::AnyRoom => None,
         }
     }
 
@@ -117,7 +171,7 @@ impl Engine {
                     Blocker::CapabilityShort(it) | Blocker::CapabilityEnough(it) => {
                         it.needed = it.needed.saturating_sub(saturate(own));
                     }
-                    Blocker::Places(_) => {}
+                    Blocker::Places(_) | Blocker::AnyRoom => {}
                 }
                 blocker
             })
@@ -127,7 +181,103 @@ impl Engine {
 
     /// The whole gang if possible; else, where fewer members are worth something, as many as
     /// quota and places allow.
-    fn answer_within(&mut self, start: &Start) -> Result<Answer, NoAnswer> {
+    fn answer_within(&mut self, id: &GangId, start: &Start, now: Millis) -> Result<Answer, NoAnswer> {
+        let no = match self.answer_without_victims(start) {
+            Err(no) if start.rank.is_some() => no,
+            answer => return answer,
+        };
+        self.answer_with_victims(id, start, now, no)
+    }
+
+    /// The whole gang, once others have left for it.
+    fn answer_with_victims(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        now: Millis,
+        mut no: NoAnswer,
+    ) -> Result<Answer, NoAnswer> {
+        match self.search_for_victims(id, start, true, now) {
+            Ok(answer) => Ok(Answer { without_victims: Some(no.reason), ..answer }),
+            Err(NoVictims::NotEnough) => {
+                // Whatever is given back may be what those who could leave do not give.
+                no.blockers.extend(self.any_gain(start));
+                Err(no)
+            }
+            Err(NoVictims::Nobody) => Err(no),
+        }
+    }
+
+    fn search_for_victims(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        placing: bool,
+        now: Millis,
+    ) -> Result<Answer, NoVictims> {
+        let tree = &self.quotas.kueue;
+        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
+        let (Some((priority, queued_at)), Some(queue)) = (start.rank, queue) else {
+            return Err(NoVictims::Nobody);
+        };
+        let all = start.sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        if self.volcano_room(start, all).is_err() {
+            return Err(NoVictims::Nobody);
+        }
+        let rank = (priority, queued_at);
+        let candidates = super::victims::candidates(&self.gangs, &self.payers, tree, queue, rank, now);
+        if candidates.is_empty() {
+            return Err(NoVictims::Nobody);
+        }
+        let preempting = Preempting {
+            rules: queue.preemption,
+            priority,
+            queued_at,
+            candidates: &candidates,
+            fair: self.settings.fair_sharing.as_deref(),
+            evicted_by: &self.gangs[id].preempted_by,
+            gangs: &self.gangs,
+            holders: &self.holders,
+        };
+        let ground = Some(Ground { world: &self.world, tree, queue });
+        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
+        let counts = start.sets.iter().map(|set| set.count).collect();
+        let (findings, preempting) = (Findings::default(), Some(preempting));
+        let search = Search {
+            world,
+            cluster,
+            ceilings,
+            ground,
+            start,
+            counts,
+            minima: None,
+            placing,
+            preempting,
+            findings,
+        };
+        search.run_for_victims().ok_or(NoVictims::NotEnough)
+    }
+
+    /// More of anything that the gang could use.
+    fn any_gain(&self, start: &Start) -> Vec<Blocker> {
+        let tree = &self.quotas.kueue;
+        let Some(queue) = start.cluster_queue.as_ref().and_then(|name| tree.queue(name)) else {
+            return Vec::new();
+        };
+        let Some(root) = tree.root(&queue.name) else { return Vec::new() };
+        let flavors = queue.groups.iter().flat_map(|group| &group.flavors);
+        let whats = flavors.flat_map(|flavor| {
+            let named = flavor.quotas.iter().map(|quota| quota.resource.clone());
+            named.map(|resource| FlavorResource { flavor: flavor.flavor.clone(), resource })
+        });
+        let short = whats.map(|what| {
+            let needed = tree.available(&queue.name, &what) + 1;
+            Blocker::QuotaShort(QuotaBlocker { root: root.clone(), what, queue: queue.name.clone(), needed })
+        });
+        short.chain([Blocker::AnyRoom]).collect()
+    }
+
+    pub(super) fn answer_without_victims(&mut self, start: &Start) -> Result<Answer, NoAnswer> {
         let all: u32 = start.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
         let least = start.minima.total();
         let full = self.answer_for(start, all, None);
@@ -211,8 +361,9 @@ impl Engine {
         let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
         let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
         let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
-        let findings = Findings::default();
-        Search { world, cluster, ceilings, ground, start, counts, minima, placing, findings }.run()
+        let (findings, preempting) = (Findings::default(), None);
+        Search { world, cluster, ceilings, ground, start, counts, minima, placing, preempting, findings }
+            .run()
     }
 
     /// Reserves what an admission says: quota in each tree, and its places.
@@ -238,14 +389,12 @@ impl Engine {
             }
         }
         self.quotas.charge(&held.charge);
+        self.release_own_lingering(&id);
         let state = self.gangs.entry(id.clone()).or_default();
         held.shaped = state.fact.is_some();
-        if let Some(lingering) = state.lingering.take() {
-            self.quotas.release(&lingering.charge);
-            self.lingering.remove(&id);
-        }
         state.told = None;
         state.held = Some(held);
+        self.note_payer(&id);
         self.charge_seats(&id);
         self.seat_everybody(&id);
     }
@@ -264,6 +413,14 @@ impl Engine {
             kinds: Default::default(),
         }
     }
+}
+
+/// Why nobody is evicted.
+enum NoVictims {
+    /// There is nobody who may be.
+    Nobody,
+    /// All who may be do not suffice.
+    NotEnough,
 }
 
 /// Counts for this many members in all, of each role at least its minimum: the last pod sets are cut
@@ -286,7 +443,7 @@ fn cut(start: &Start, members: u32) -> Vec<u32> {
     counts
 }
 
-fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {
+pub(super) fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {
     let sets = start.sets.iter().zip(answer.sets);
     let pod_set = |(set, got): (&StartSet, super::search::SetAnswer)| PodSetAdmission {
         name: set.name.clone(),

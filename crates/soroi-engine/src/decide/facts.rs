@@ -128,6 +128,8 @@ impl Engine {
     fn gang(&mut self, fact: Gang, now: Millis) {
         let id = fact.id.clone();
         let state = self.gangs.entry(id.clone()).or_default();
+        let priority = state.fact.as_ref().map(|before| before.priority);
+        let easier = priority.is_some_and(|before| before > fact.priority);
         let was_gone = std::mem::take(&mut state.gone);
         if state.fact.as_ref() == Some(&fact) && !was_gone {
             return;
@@ -153,6 +155,10 @@ impl Engine {
         state.status_echoes &= fact.admitted.is_some();
         let before = std::mem::replace(&mut state.owners, fact.owners.clone());
         state.fact = Some(fact);
+        if easier {
+            self.note_easier(&id);
+        }
+        let state = self.gangs.get(&id).expect("just told of");
         let owners = state.owners.clone();
         self.touch(&id);
         if before != owners || was_gone {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::hold::Hold;
 use crate::decision::Admission;
 use crate::event::{Gang, GangId, Labels, Millis, Name, PodUid, Shape, Toleration};
 use crate::fit::Ask;
@@ -23,6 +24,14 @@ pub(crate) struct GangState {
     pub(crate) held: Option<Held>,
     /// Quota of an earlier admission, kept until its last bound pod is gone or terminal.
     pub(crate) lingering: Option<Lingering>,
+    /// What is kept for it while its victims leave.
+    pub(crate) hold: Option<Hold>,
+    /// It leaves for this gang, whose its quota is already.
+    pub(crate) given_up_to: Option<GangId>,
+    /// Gangs that had it evicted and are still there.
+    pub(crate) preempted_by: BTreeSet<GangId>,
+    /// The ClusterQueue among whose payers it is noted.
+    pub(crate) pays: Option<Name>,
     /// Shapes of pod sets as their real pods showed them, where they differ from the prediction.
     pub(crate) learnt: BTreeMap<Name, Arc<Shape>>,
     /// How often it was undone since it last was whole.
@@ -88,6 +97,8 @@ pub(crate) struct Held {
     pub(crate) settled: bool,
     /// When its places were decided.
     pub(crate) decided_at: Millis,
+    /// When it got its quota.
+    pub(crate) reserved_at: Millis,
     /// When something last went forward: a member was created, bound or lost.
     pub(crate) progressed_at: Millis,
     /// Nothing is tried again before this time.
@@ -184,6 +195,14 @@ impl GangState {
         self.learnt.get(set).or_else(predicted).or_else(before)
     }
 
+    /// When it got its quota. Statuses have seconds, and what was decided here is no finer then, so that a
+    /// restart changes no order.
+    pub(crate) fn reserved_at(&self) -> Millis {
+        let shown = self.fact.as_ref().and_then(|fact| fact.admitted.as_ref()).map(|shown| shown.reserved_at);
+        let decided = || self.held.as_ref().map(|held| held.reserved_at);
+        shown.filter(|shown| *shown > 0).or_else(decided).unwrap_or(0) / 1000 * 1000
+    }
+
     /// How many members must run together; `None` while its objects are not known. A minimum may
     /// be more than there are pods: then some are missing.
     pub(crate) fn minimum(&self) -> Option<Minima> {
@@ -217,6 +236,7 @@ impl Held {
             orphan: false,
             settled: false,
             decided_at: now,
+            reserved_at: now,
             progressed_at: now,
             retry_at: now,
         }

@@ -210,8 +210,15 @@ impl Engine {
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
         let charge = charge_of(&held.admission, &held.paid, volcano_queue);
         let old = std::mem::replace(&mut held.charge, charge.clone());
+        let given_up = self.gangs.get(id).is_some_and(|state| state.given_up_to.is_some());
+        if given_up {
+            self.quotas.give_up(&old, false);
+        }
         self.quotas.release(&old);
         self.quotas.charge(&charge);
+        if given_up {
+            self.quotas.give_up(&charge, true);
+        }
     }
 
     fn note_wholeness(&mut self, id: &GangId, out: &mut Vec<Decision>) {

@@ -156,6 +156,8 @@ impl Engine {
                 sets: vec![start_set(named, count)],
                 minima: Minima::of(1),
                 lingering: None,
+                // Nobody leaves for members beyond those that make a gang whole.
+                rank: None,
             })),
             None => Asks::Places(Self::places_of_new(named, count)),
         };

@@ -4,16 +4,18 @@
 use super::gang::{GangState, Lingering, Phase};
 use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, Readiness, StopPolicy};
+use crate::event::{GangId, Millis, PlanPhase, Readiness, StopPolicy};
 use crate::reason::UndoReason;
 
 impl Engine {
     /// Takes an admission back. Quota and places are kept until that is carried out.
     pub(super) fn undo(&mut self, id: &GangId, reason: UndoReason, out: &mut Vec<Decision>) {
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
+        // Whoever is evicted for another is told so, however far it was.
+        let started = held.was_whole || matches!(reason, UndoReason::Preempted(_));
         held.phase = Phase::Undoing(reason.clone());
-        let started = held.was_whole;
         self.waiting.leave(id);
+        self.note_easier(id);
         out.push(Decision::Undo { gang: id.clone(), reason, started });
     }
 
@@ -55,6 +57,10 @@ impl Engine {
         state.plan_echoes = self.plans.contains_key(id);
         state.lingering = Some(Lingering { charge: held.charge, since: now });
         self.lingering.insert(id.clone());
+        self.note_payer(id);
+        if self.world.nodes_of(id, &self.gangs[id].owners).next().is_some() {
+            self.note_easier(id);
+        }
         self.waiting.leave(id);
         self.touch(id);
     }
@@ -76,7 +82,7 @@ impl Engine {
         if state.held.is_none()
             && state.lingering.is_none()
             && !state.plan_echoes
-            && let Some(plan) = self.plans.get(id).cloned()
+            && let Some(plan) = self.plans.get(id).filter(|plan| plan.phase != PlanPhase::Holding).cloned()
         {
             // It ended while nobody looked: what its pods still hold is what its plan says.
             self.hold(plan.admission, Phase::Committed, now);
@@ -98,16 +104,25 @@ impl Engine {
         if until.is_some_and(|until| until > now) {
             return until.filter(|until| *until < Millis::MAX);
         }
-        let lingering = self.gangs.get_mut(id).and_then(|state| state.lingering.take());
-        if let Some(lingering) = lingering {
-            self.quotas.release(&lingering.charge);
-        }
-        self.lingering.remove(id);
+        self.release_own_lingering(id);
         if self.gangs.get(id).is_some_and(|state| state.held.is_none() && state.fact.is_some()) {
             // What it wants does not depend on what it kept any more.
             return self.stand(id, now);
         }
         None
+    }
+
+    /// Gives the quota of an earlier admission back.
+    pub(super) fn release_own_lingering(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        if let Some(lingering) = state.lingering.take() {
+            if state.given_up_to.take().is_some() {
+                self.quotas.give_up(&lingering.charge, false);
+            }
+            self.quotas.release(&lingering.charge);
+        }
+        self.lingering.remove(id);
+        self.note_payer(id);
     }
 
     fn keeps_quota_until(
@@ -143,6 +158,9 @@ fn pauses(reason: &UndoReason) -> bool {
         | UndoReason::PlacesLost
         | UndoReason::Orphaned
         | UndoReason::Interrupted => true,
-        UndoReason::Off(_) | UndoReason::LocalQueueStopped | UndoReason::ClusterQueueStopped => false,
+        UndoReason::Off(_)
+        | UndoReason::LocalQueueStopped
+        | UndoReason::ClusterQueueStopped
+        | UndoReason::Preempted(_) => false,
     }
 }

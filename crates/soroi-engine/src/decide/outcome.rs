@@ -20,6 +20,12 @@ impl Engine {
 
     pub(super) fn committed(&mut self, id: &GangId, now: Millis) {
         let Some(state) = self.gangs.get_mut(id) else { return };
+        if let Some(hold) = &mut state.hold {
+            hold.written = true;
+            state.plan_echoes = false;
+            self.touch(id);
+            return;
+        }
         let Some(held) = &mut state.held else { return };
         if matches!(held.phase, Phase::Assumed | Phase::Replacing) {
             held.phase = Phase::Committed;
@@ -31,6 +37,7 @@ impl Engine {
     }
 
     fn not_committed(&mut self, id: &GangId, now: Millis) {
+        self.hold_not_written(id, now);
         let pause = self.settings.undo_backoff_min;
         let Some(state) = self.gangs.get_mut(id) else { return };
         let Some(held) = &mut state.held else { return };

@@ -73,7 +73,7 @@ impl Engine {
         first.sort();
         let later = first.split_off(first.len().min(RENEWED_MAX));
         for (turn, want) in first {
-            match self.ask_again(&turn.id, want) {
+            match self.ask_again(&turn.id, want, now) {
                 Some(no) => self.certify(want, no),
                 // Its certificate should have been falsified; whoever looks at it now finds out.
                 None => self.waiting.wake(want),
@@ -85,9 +85,9 @@ impl Engine {
         self.stale.nodes_seen = self.cluster.changes_end();
     }
 
-    fn ask_again(&mut self, id: &GangId, want: WantIx) -> Option<NoAnswer> {
+    fn ask_again(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<NoAnswer> {
         match self.waiting.ask(want).clone() {
-            Wanted::Start(start) => self.answer(id, &start).err(),
+            Wanted::Start(start) => self.answer(id, &start, now).err(),
             Wanted::Places(request) => {
                 let problems = place(&mut self.cluster, &request).err()?;
                 Some(self.no_places_for(&request, problems))

@@ -33,8 +33,11 @@ impl Engine {
             self.meet_gang(id);
             return;
         }
-        if state.gone {
+        if state.gone || state.hold.is_some() {
             return;
+        }
+        if plan.is_some_and(|plan| plan.phase == PlanPhase::Holding) && !state.plan_echoes {
+            self.holds_found.insert(id.clone());
         }
         if let Some(plan) = plan.filter(|plan| plan.phase != PlanPhase::Holding && !state.plan_echoes) {
             self.adopt_plan(plan.clone(), now, out);
@@ -73,6 +76,11 @@ impl Engine {
         let admission = admission_of(fact, admitted, policy);
         self.waiting.leave(&fact.id);
         self.hold(admission, Phase::Committed, now);
+        if admitted.leaving && !policy.soroi_binds() {
+            // An earlier run told it to; whoever carries that out reads why where it is written.
+            self.undo(&fact.id, UndoReason::Interrupted, out);
+            return;
+        }
         if !policy.soroi_binds() {
             self.find_pinned_places(&fact.id, admitted);
             return;

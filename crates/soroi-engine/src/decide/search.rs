@@ -8,14 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::{FlavorOption, Ground, options, totals};
 use super::ceiling::Ceilings;
+use super::victims::{Places, Preempting};
 use super::wanted::{Start, StartSet};
 use crate::cluster::Cluster;
 use crate::decision::TopologyPlaces;
-use crate::event::{Amount, Flavor, Labels, Name, Policy, ResourceGroup, Toleration};
+use crate::event::{Amount, Flavor, GangId, Labels, Name, Policy, ResourceGroup, Toleration};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::place::{PlaceRequest, PodSetRequest, place};
+use crate::preempt::{Candidate, Cause, Choice, Everywhere, Preemptor, victims};
 use crate::queue::Blocker;
+use crate::quota::kueue::{self, Trial};
 use crate::quota::{FlavorResource, Sum, saturate};
 use crate::reason::{PlaceProblem, Reason};
 use crate::world::World;
@@ -26,12 +29,31 @@ use crate::world::World;
 const TRIES_MAX: u32 = 256;
 
 /// What a gang gets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     /// One entry per pod set.
     pub(super) sets: Vec<SetAnswer>,
     /// How high in the cohorts it borrows.
     pub(super) borrow: u32,
+    /// Who has to leave first, and why they may be told to.
+    pub(super) victims: Vec<(GangId, Cause)>,
+    /// Then, why it cannot start without.
+    pub(super) without_victims: Option<Reason>,
+}
+
+impl Answer {
+    /// What it takes of the quota.
+    pub(super) fn usage(&self) -> BTreeMap<FlavorResource, Sum> {
+        let mut usage = BTreeMap::new();
+        for set in &self.sets {
+            for (resource, amount) in &set.usage {
+                let Some(flavor) = set.flavors.get(resource) else { continue };
+                let what = FlavorResource { flavor: flavor.clone(), resource: resource.clone() };
+                *usage.entry(what).or_default() += Sum::from(*amount);
+            }
+        }
+        usage
+    }
 }
 
 /// What one pod set gets.
@@ -74,6 +96,8 @@ pub(super) struct Search<'a> {
     pub(super) minima: Option<&'a Minima>,
     /// Whether places are asked for at all, or only quota.
     pub(super) placing: bool,
+    /// Who may be evicted for it, if that is asked.
+    pub(super) preempting: Option<Preempting<'a>>,
     pub(super) findings: Findings,
 }
 
@@ -99,6 +123,12 @@ impl Search<'_> {
                 Err(NoAnswer { reason, blockers: self.findings.blockers, shortages: self.findings.shortages })
             }
         }
+    }
+
+    /// The first assignment for which victims free quota and places, in the order of flavors: with those that
+    /// only lack places before those that lack quota.
+    pub(super) fn run_for_victims(mut self) -> Option<Answer> {
+        self.next_set(&mut Vec::new()).ok()
     }
 
     /// Chooses flavors for the pod sets from `chosen.len()` on; places for all once they are
@@ -132,7 +162,11 @@ impl Search<'_> {
             return self.next_group(group + 1, flavors, chosen);
         }
         let spec = &ground.queue.groups[group];
-        let options = options(ground, spec, &self.start.sets[at], &asked, &self.taken(chosen));
+        let taken = self.taken(chosen);
+        let mut options = options(ground, spec, &self.start.sets[at], &asked, &taken);
+        if let Some(preempting) = self.preempting {
+            options.fit.extend(preempting.reclaimable(ground, &options.refused, &asked, &taken));
+        }
         self.findings.blockers.extend(options.short);
         let settled = self.flavor_of_partner(spec, chosen);
         for option in options.fit {
@@ -192,6 +226,9 @@ impl Search<'_> {
 
     /// All flavors are chosen: are there places for all pods together?
     fn complete(&mut self, chosen: &[Flavors]) -> Result<Answer, Stuck> {
+        if let (Some(preempting), Some(ground)) = (self.preempting, self.ground) {
+            return self.complete_with_victims(preempting, ground, chosen);
+        }
         let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
         let mut answer = self.without_places(chosen);
         if placed.is_empty() {
@@ -258,7 +295,65 @@ impl Search<'_> {
     fn without_places(&self, chosen: &[Flavors]) -> Answer {
         let sets = chosen.iter().enumerate().map(|(at, flavors)| self.paid(at, flavors, self.counts[at]));
         let borrow = chosen.iter().flat_map(|flavors| flavors.values()).map(|option| option.borrow).max();
-        Answer { sets: sets.collect(), borrow: borrow.unwrap_or(0) }
+        let (borrow, victims) = (borrow.unwrap_or(0), Vec::new());
+        Answer { sets: sets.collect(), borrow, victims, without_victims: None }
+    }
+
+    /// All flavors are chosen: who has to leave so that there are quota and places?
+    fn complete_with_victims(
+        &mut self,
+        preempting: Preempting<'_>,
+        ground: Ground<'_>,
+        chosen: &[Flavors],
+    ) -> Result<Answer, Stuck> {
+        let stuck = Stuck(chosen.len().saturating_sub(1));
+        self.findings.tries += 1;
+        let usage = self.taken(chosen);
+        let lacks = |(what, sum): (&FlavorResource, &Sum)| {
+            (*sum > ground.tree.available(&ground.queue.name, what)).then(|| what.clone())
+        };
+        let mut short: BTreeSet<FlavorResource> = usage.iter().filter_map(lacks).collect();
+        let only_places = short.is_empty();
+        if only_places {
+            short = usage.keys().cloned().collect();
+        }
+        let preemptor = Preemptor {
+            queue: &ground.queue.name,
+            rules: preempting.rules,
+            priority: preempting.priority,
+            queued_at: preempting.queued_at,
+            usage: &usage,
+            short: &short,
+            evicted_by: preempting.evicted_by,
+        };
+        let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
+        let mut answer = self.without_places(chosen);
+        let (tree, candidates, fair) = (ground.tree, preempting.candidates, preempting.fair);
+        if placed.is_empty() {
+            if only_places || waits_only(tree, &preemptor) {
+                return Err(stuck);
+            }
+            let found = victims(tree, &preemptor, candidates, Choice::Kueues, fair, &mut Everywhere);
+            answer.victims = named(candidates, &found.ok_or(stuck)?);
+            return Ok(answer);
+        }
+        let request = self.joint_request(&placed, chosen);
+        let mut places = Places::new(self.cluster, self.world, preempting, &request);
+        if waits_only(tree, &preemptor) && places.find(&[]).is_some() {
+            // All that it needs is promised to nobody and will be free: nobody else has to go.
+            return Err(stuck);
+        }
+        let Some(found) = victims(tree, &preemptor, candidates, Choice::Cheapest, fair, &mut places) else {
+            return Err(stuck);
+        };
+        let gone: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
+        let placement = places.find(&gone).expect("victims are chosen so that there are places");
+        answer.victims = named(candidates, &found);
+        for (at, places) in placed.into_iter().zip(placement.pod_sets) {
+            let set = &mut answer.sets[at];
+            (set.nodes, set.topology) = (places.nodes, places.topology);
+        }
+        Ok(answer)
     }
 
     fn paid(&self, at: usize, flavors: &Flavors, count: u32) -> SetAnswer {
@@ -326,6 +421,19 @@ impl NoAnswer {
     fn without_reason() -> Self {
         Self { reason: Reason::NoPlace(Vec::new()), blockers: BTreeSet::new(), shortages: BTreeSet::new() }
     }
+}
+
+/// Whether there is quota when those have left who leave already.
+fn waits_only(tree: &kueue::Tree, preemptor: &Preemptor<'_>) -> bool {
+    let trial = Trial::new(tree, preemptor.queue, preemptor.usage.keys().cloned());
+    trial.is_some_and(|trial| {
+        let queue = trial.queue(preemptor.queue);
+        queue.is_some_and(|queue| trial.fits(queue, &trial.take(preemptor.usage.iter())))
+    })
+}
+
+fn named(candidates: &[Candidate<'_>], victims: &[(usize, Cause)]) -> Vec<(GangId, Cause)> {
+    victims.iter().map(|(at, cause)| (candidates[*at].id.clone(), *cause)).collect()
 }
 
 /// What flavors add to the pods that run on them.

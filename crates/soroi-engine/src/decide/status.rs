@@ -18,6 +18,8 @@ type Door = (Name, Name);
 pub(crate) struct News {
     pub(crate) cluster_queues: BTreeSet<Name>,
     pub(crate) local_queues: BTreeSet<Door>,
+    cohorts: BTreeSet<Name>,
+    told_cohorts: BTreeMap<Name, i64>,
     shares: BTreeMap<GangId, Share>,
     by_cluster_queue: BTreeMap<Name, Tally>,
     by_local_queue: BTreeMap<Door, Tally>,
@@ -73,6 +75,16 @@ impl News {
         self.shares.insert(id.clone(), share);
     }
 
+    /// The ClusterQueue that a gang was counted for.
+    fn payer(&self, id: &GangId) -> Option<&Name> {
+        self.shares.get(id)?.cluster_queue.as_ref()
+    }
+
+    /// All cohorts may have another share now.
+    pub(crate) fn all_cohorts(&mut self, tree: &kueue::Tree) {
+        self.cohorts.extend(tree.cohorts().map(|cohort| cohort.name.clone()));
+    }
+
     pub(crate) fn forget(&mut self, id: &GangId) {
         if let Some(old) = self.shares.remove(id) {
             self.add(&old, -1);
@@ -108,6 +120,13 @@ impl Engine {
             *usage.entry(what.clone()).or_default() += Sum::from(*amount);
         }
         let cluster_queue = payer.or_else(|| door.map(|door| door.cluster_queue.clone()));
+        if self.settings.fair_sharing.is_some()
+            && let Some(payer) = self.news.payer(id).or(cluster_queue.as_ref())
+        {
+            let mut above = self.quotas.kueue.path(payer);
+            above.pop();
+            self.news.cohorts.extend(above);
+        }
         self.news.set(id, Share { cluster_queue, local_queue, counts, usage });
     }
 
@@ -160,7 +179,21 @@ impl Engine {
             reserving,
             admitted,
             usage: usage.collect(),
+            share: self.settings.fair_sharing.as_ref().and_then(|_| tree.queue_share(&queue.name)),
         }
+    }
+
+    /// Under fair sharing: the cohorts that exist as objects and of which the share changed.
+    pub(crate) fn take_cohort_news(&mut self) -> Vec<(Name, i64)> {
+        let names = std::mem::take(&mut self.news.cohorts);
+        let tree = &self.quotas.kueue;
+        let objects = names.into_iter().filter(|name| tree.cohorts().any(|cohort| cohort.name == *name));
+        let shares: Vec<(Name, i64)> =
+            objects.filter_map(|name| Some((name.clone(), tree.cohort_share(&name)?))).collect();
+        let told = &mut self.news.told_cohorts;
+        let news =
+            shares.into_iter().filter(|(name, share)| told.insert(name.clone(), *share) != Some(*share));
+        news.collect()
     }
 
     fn local_queue_status(&self, door: &LocalQueue) -> LocalQueueStatus {

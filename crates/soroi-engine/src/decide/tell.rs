@@ -48,6 +48,10 @@ impl Engine {
         if state.held.is_some() || state.fact.is_none() {
             return None;
         }
+        if let Some(hold) = &state.hold {
+            let victims = u32::try_from(hold.victims.len()).unwrap_or(u32::MAX);
+            return Some(Arc::new(Reason::Preempting { without: hold.reason.clone(), victims }));
+        }
         // A pause lasts until the timer that ends it has fired.
         let pauses = state.due == Some(state.not_before());
         self.hindrance(id, if pauses { state.not_before().saturating_sub(1) } else { Millis::MAX })

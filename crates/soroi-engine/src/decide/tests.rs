@@ -2,9 +2,11 @@
 
 pub(crate) mod board;
 mod counts;
+mod fair;
 mod implied;
 mod life;
 mod numbers;
+mod preempt;
 mod queues;
 mod random;
 mod restart;

@@ -7,8 +7,8 @@ use super::gang::GangState;
 use super::grow::Growth;
 use crate::engine::Engine;
 use crate::event::{
-    Gang, GangId, LocalQueue, Millis, Name, Policy, QueueingStrategy, Readiness, Shape, StopPolicy,
-    TopologyRequest,
+    Gang, GangId, LocalQueue, Millis, Name, Policy, Preemptible, Preemption, QueueingStrategy, Readiness,
+    Shape, StopPolicy, TopologyRequest,
 };
 use crate::fit::selects;
 use crate::minima::Minima;
@@ -30,7 +30,7 @@ pub(crate) enum Wanted {
 }
 
 /// A gang that wants to start.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Start {
     pub(crate) policy: Policy,
     pub(crate) cluster_queue: Option<Name>,
@@ -40,6 +40,8 @@ pub(crate) struct Start {
     pub(crate) minima: Minima,
     /// It still holds quota of an earlier admission, which makes its answer its own.
     pub(crate) lingering: Option<GangId>,
+    /// Where its queue may have others evicted: its priority and, where that matters, its age.
+    pub(crate) rank: Option<(i32, Millis)>,
 }
 
 /// One pod set of a gang that wants to start.
@@ -56,7 +58,7 @@ pub(crate) struct StartSet {
 }
 
 /// Where a gang that holds nothing stands.
-enum Standing {
+pub(super) enum Standing {
     /// In this line.
     Waits(LineKey, QueueingStrategy, Start),
     /// It may not be decided, for this reason, until something changes or this time comes.
@@ -95,7 +97,7 @@ impl Engine {
 
     /// What is wrong is asked in the order in which its user should know: switched off, no way to
     /// quota, not ready, not possible, too early.
-    fn standing(&self, id: &GangId, now: Millis) -> Standing {
+    pub(super) fn standing(&self, id: &GangId, now: Millis) -> Standing {
         let state = &self.gangs[id];
         let fact = state.fact.as_ref().expect("a gang that stands has its objects");
         if let Readiness::Off(off) = &fact.readiness {
@@ -111,6 +113,9 @@ impl Engine {
         let there = fact.pod_sets.iter().map(|set| (set.role.as_ref(), set.count));
         if let Some(lack) = fact.minima.as_ref().and_then(|minima| minima.lack(there)) {
             return Standing::Hindered(Reason::NotYet(NotYet::MembersMissing(lack)), None);
+        }
+        if state.given_up_to.is_some() && state.lingering.is_some() {
+            return Standing::Hindered(Reason::NotYet(NotYet::StillLeaving), None);
         }
         let policy = self.policy_of(fact);
         if let Some(scheduler) = fact.foreign_scheduler.clone().filter(|_| policy.soroi_binds()) {
@@ -149,6 +154,13 @@ impl Engine {
             },
             topology: set.topology.clone(),
         };
+        let rules = cluster_queue.as_ref().and_then(|name| self.quotas.kueue.queue(name));
+        let rules = rules.map(|queue| queue.preemption).filter(Preemption::is_any);
+        // Age decides nothing unless the queue's rules say so; those who want the same share an answer.
+        let age = |rules: Preemption| match rules.within_queue {
+            Preemptible::LowerOrNewerEqual => fact.queued_at,
+            _ => 0,
+        };
         Start {
             policy,
             cluster_queue,
@@ -156,6 +168,7 @@ impl Engine {
             sets: fact.pod_sets.iter().map(set).collect(),
             minima: state.minimum().unwrap_or_default(),
             lingering: state.lingering.as_ref().map(|_| id.clone()),
+            rank: rules.map(|rules| (fact.priority, age(rules))),
         }
     }
 

@@ -13,6 +13,7 @@ impl Reason {
             },
             (Self::BackingOff { .. }, Self::BackingOff { .. })
             | (Self::BehindStrictHead { .. }, Self::BehindStrictHead { .. }) => true,
+            (Self::Preempting { .. }, Self::Preempting { .. }) => true,
             (Self::NoFlavor(a), Self::NoFlavor(b)) => {
                 same(a, b, |(a, these), (b, those)| a == b && same(these, those, same_flavor_problem))
             }

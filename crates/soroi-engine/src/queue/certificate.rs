@@ -36,6 +36,8 @@ pub enum Blocker {
     CapabilityEnough(CapabilityBlocker),
     /// Nodes have too few places; the number names a shortage that the placement side watches.
     Places(ShortageIx),
+    /// Whatever nodes gained could be what the gangs that could leave do not give.
+    AnyRoom,
 }
 
 /// A flavor's resource in a ClusterQueue.
@@ -76,6 +78,7 @@ pub struct Index {
     capability_short: BTreeMap<(Name, Name), Thresholds<Amount>>,
     capability_enough: BTreeMap<(Name, Name), Thresholds<Amount>>,
     by_shortage: BTreeMap<ShortageIx, BTreeSet<WantIx>>,
+    any_room: BTreeSet<WantIx>,
     /// Shortages that no certificate names any more.
     ended: Vec<ShortageIx>,
     moved: Moved,
@@ -110,6 +113,7 @@ impl Index {
                 Blocker::Places(shortage) => {
                     self.by_shortage.entry(*shortage).or_default().insert(want);
                 }
+                Blocker::AnyRoom => _ = self.any_room.insert(want),
             }
         }
     }
@@ -131,6 +135,7 @@ impl Index {
                         self.ended.push(*shortage);
                     }
                 }
+                Blocker::AnyRoom => _ = self.any_room.remove(&want),
             }
         }
     }
@@ -180,6 +185,11 @@ impl Index {
     /// The wants that wait for the end of this shortage, in want order.
     pub fn short_of(&self, shortage: ShortageIx) -> impl Iterator<Item = WantIx> {
         self.by_shortage.get(&shortage).into_iter().flatten().copied()
+    }
+
+    /// The wants that any room may help, in want order.
+    pub fn helped_by_any_room(&self) -> &BTreeSet<WantIx> {
+        &self.any_room
     }
 
     /// Whether anybody waits for places.

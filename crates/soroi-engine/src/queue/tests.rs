@@ -235,6 +235,7 @@ fn queue(name: &Name, nominal: i64) -> crate::event::ClusterQueue {
             flavors: vec![FlavorQuotas { flavor: "f".into(), quotas: vec![quota] }],
         }],
         fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        preemption: Default::default(),
         weight_milli: 1000,
         placement: None,
         inactive: None,

@@ -7,10 +7,17 @@
 //! - what is *available* is what is left locally, and what the parent has available, as far as the
 //!   borrowing limit goes.
 //!
+//! While victims of a preemption leave there are two truths: what is used *now*, by them too, and
+//! what is *promised*, where their quota is the preemptor's already. Both have to allow what is
+//! given to anybody else; who else may be preempted is asked of what is promised.
+//!
 //! A cohort exists as an object or because a queue or cohort names it. Cohorts in a cycle, and
 //! those below one, keep their numbers but make their queues inactive.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+mod trial;
+pub(crate) use trial::{Share, Take, Trial};
 
 use super::{FlavorResource, Sum};
 use crate::event::{Amount, ClusterQueue, Cohort, Name, Quota, ResourceGroup};
@@ -25,6 +32,8 @@ pub struct Tree {
     queues: BTreeMap<Name, ClusterQueue>,
     /// By ClusterQueue: what its gangs use. Outlives the queue's object.
     used: BTreeMap<Name, BTreeMap<FlavorResource, Sum>>,
+    /// By ClusterQueue: what is promised beyond what is used now; below zero where victims leave.
+    promised: BTreeMap<Name, BTreeMap<FlavorResource, Sum>>,
     nodes: Vec<Node>,
     of_queue: BTreeMap<Name, NodeIx>,
     of_cohort: BTreeMap<Name, NodeIx>,
@@ -40,7 +49,19 @@ struct Node {
     parent: Option<NodeIx>,
     /// Edges to the deepest leaf below: 0 for a ClusterQueue.
     height: u32,
+    /// The nodes right below.
+    children: Vec<NodeIx>,
+    weight_milli: Amount,
     cells: BTreeMap<FlavorResource, Cell>,
+}
+
+/// Which usage is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Of gangs that run or leave, not of those that wait for them.
+    Now,
+    /// As it is when all victims have left and those they leave for have come.
+    Promised,
 }
 
 /// One flavor resource at one node.
@@ -51,6 +72,7 @@ struct Cell {
     lending_limit: Option<Amount>,
     subtree: Sum,
     used: Sum,
+    promised: Sum,
 }
 
 impl Cell {
@@ -61,7 +83,27 @@ impl Cell {
             lending_limit: quota.lending_limit,
             subtree: Sum::from(quota.nominal),
             used: 0,
+            promised: 0,
         }
+    }
+
+    fn used(&self, usage: Usage) -> Sum {
+        match usage {
+            Usage::Now => self.used,
+            Usage::Promised => self.promised,
+        }
+    }
+
+    /// What is left for its node when so much is used, and so much is left above it (`None`: there is nothing
+    /// above).
+    fn available(&self, above: Option<Sum>, used: Sum) -> Sum {
+        let Some(mut from_above) = above else { return self.subtree - used };
+        let local = self.local();
+        if let Some(limit) = self.borrowing_limit {
+            let stored = self.subtree - local;
+            from_above = from_above.min(stored - (used - local).max(0) + Sum::from(limit));
+        }
+        (local - used).max(0) + from_above
     }
 
     /// What the node keeps for itself.
@@ -69,8 +111,8 @@ impl Cell {
         self.lending_limit.map_or(0, |limit| (self.subtree - Sum::from(limit)).max(0))
     }
 
-    fn local_unused(&self) -> Sum {
-        (self.local() - self.used).max(0)
+    fn local_unused(&self, usage: Usage) -> Sum {
+        (self.local() - self.used(usage)).max(0)
     }
 }
 
@@ -127,9 +169,28 @@ impl Tree {
         }
     }
 
-    /// How much more the queue could use now, of its own and borrowed; never negative.
+    /// How much more the queue could use now, of its own and borrowed, without touching what is promised
+    /// to others; never negative.
     pub fn available(&self, queue: &Name, what: &FlavorResource) -> Sum {
-        self.of_queue.get(queue).map_or(0, |ix| self.available_at(*ix, what).max(0))
+        self.of_queue.get(queue).map_or(0, |ix| self.open_at(*ix, what).max(0))
+    }
+
+    /// How much more the queue uses than it may; below zero if less: of what is used now, whatever is
+    /// promised.
+    pub fn available_now(&self, queue: &Name, what: &FlavorResource) -> Sum {
+        self.of_queue.get(queue).map_or(0, |ix| self.available_at(*ix, what, Usage::Now))
+    }
+
+    /// The names from the topmost cohort down to the queue itself.
+    pub fn path(&self, queue: &Name) -> Vec<Name> {
+        let mut path = vec![queue.clone()];
+        let mut at = self.of_queue.get(queue).and_then(|ix| self.nodes[*ix].parent);
+        while let Some(ix) = at {
+            path.push(self.nodes[ix].name.clone());
+            at = self.nodes[ix].parent;
+        }
+        path.reverse();
+        path
     }
 
     /// The most that the queue could use if nobody else used anything.
@@ -144,13 +205,43 @@ impl Tree {
         let mut rest = amount;
         loop {
             let cell = self.cell(ix, what);
-            if cell.used + rest <= cell.subtree {
+            if cell.promised + rest <= cell.subtree {
                 return self.nodes[ix].height;
             }
             let Some(parent) = self.nodes[ix].parent else { return self.nodes[ix].height };
-            rest -= cell.local_unused();
+            rest -= cell.local_unused(Usage::Promised);
             ix = parent;
         }
+    }
+
+    /// What the queue owns.
+    pub fn nominal(&self, queue: &Name, what: &FlavorResource) -> Sum {
+        self.of_queue.get(queue).map_or(0, |ix| Sum::from(self.cell(*ix, what).nominal))
+    }
+
+    /// Whether so much more fits into the quota of the queue or of a cohort above it that has another above it
+    /// (the second answer of Kueue's `FindHeightOfLowestSubtreeThatFits`).
+    pub fn fits_below_top(&self, queue: &Name, what: &FlavorResource, amount: Sum) -> bool {
+        let (mut at, mut rest) = (self.of_queue.get(queue).copied(), amount);
+        while let Some(ix) = at {
+            let cell = self.cell(ix, what);
+            if cell.promised + rest <= cell.subtree {
+                return self.nodes[ix].parent.is_some();
+            }
+            rest -= cell.local_unused(Usage::Promised);
+            at = self.nodes[ix].parent;
+        }
+        false
+    }
+
+    /// The weighted share of a queue in thousandths, rounded up, as its status shows it under fair sharing.
+    pub fn queue_share(&self, queue: &Name) -> Option<i64> {
+        self.of_queue.get(queue).map(|ix| Trial::share_of(self, *ix).shown())
+    }
+
+    /// The same of a cohort.
+    pub fn cohort_share(&self, cohort: &Name) -> Option<i64> {
+        self.of_cohort.get(cohort).map(|ix| Trial::share_of(self, *ix).shown())
     }
 
     /// What the gangs of the queue use.
@@ -179,6 +270,28 @@ impl Tree {
         Some(format!("{kind}/{}", self.nodes[ix].name).into())
     }
 
+    /// Of some queues those that share a topmost cohort with this one, itself included, and that use more than
+    /// their own of something when all that is promised has come; itself in any case.
+    pub(crate) fn who_borrows_beside<'a, T>(
+        &'a self,
+        queue: &'a Name,
+        all: &'a BTreeMap<Name, T>,
+    ) -> impl Iterator<Item = (&'a Name, &'a T)> {
+        let top = |ix: NodeIx| {
+            let mut ix = ix;
+            while let Some(parent) = self.nodes[ix].parent {
+                ix = parent;
+            }
+            ix
+        };
+        let own = self.of_queue.get(queue).copied().map(top);
+        let borrows = |ix: NodeIx| self.nodes[ix].cells.values().any(|cell| cell.promised > cell.subtree);
+        all.iter().filter(move |(other, _)| {
+            let ix = self.of_queue.get(*other).copied();
+            *other == queue || ix.is_some_and(|ix| borrows(ix) && Some(top(ix)) == own)
+        })
+    }
+
     /// The cycle that the queue's cohorts run into: the first name of it.
     pub fn cycle(&self, queue: &Name) -> Option<Name> {
         let mut seen = Vec::new();
@@ -194,18 +307,23 @@ impl Tree {
 
     /// Adds `delta` to what the gangs of `queue` use of `what`, and upwards.
     pub fn change(&mut self, queue: &Name, what: &FlavorResource, delta: Sum) {
-        let own = self.used.entry(queue.clone()).or_default();
-        let sum = own.entry(what.clone()).or_default();
-        *sum += delta;
-        if *sum == 0 {
-            own.remove(what);
-        }
+        add(&mut self.used, queue, what, delta);
+        self.moved(queue, what, delta, &[Usage::Now, Usage::Promised]);
+    }
+
+    /// Adds `delta` to what is promised to the gangs of `queue` beyond what they use now.
+    pub fn promise(&mut self, queue: &Name, what: &FlavorResource, delta: Sum) {
+        add(&mut self.promised, queue, what, delta);
+        self.moved(queue, what, delta, &[Usage::Promised]);
+    }
+
+    fn moved(&mut self, queue: &Name, what: &FlavorResource, delta: Sum, usages: &[Usage]) {
         if self.stale {
-            // The next build starts from `used`; whoever changed an object wakes all its queues.
+            // The next build starts from the sums; whoever changed an object wakes all its queues.
             return;
         }
         if let Some(ix) = self.of_queue.get(queue).copied() {
-            self.change_at(ix, what, delta);
+            usages.iter().for_each(|usage| self.change_at(ix, what, delta, *usage));
         }
         if let Some(root) = self.root(queue) {
             self.moved.insert((root, what.clone()));
@@ -222,10 +340,16 @@ impl Tree {
         self.used.iter().flat_map(|(queue, usage)| usage.iter().map(move |(what, sum)| ((queue, what), *sum)))
     }
 
+    /// All that is promised beyond usage: ClusterQueue, flavor resource, sum.
+    pub(crate) fn all_promised(&self) -> impl Iterator<Item = ((&Name, &FlavorResource), Sum)> {
+        self.promised.iter().flat_map(|(queue, all)| all.iter().map(move |(what, sum)| ((queue, what), *sum)))
+    }
+
     /// Per flavor resource of the queue what it could use more, below zero if it uses too much.
-    pub(crate) fn headroom(&self, queue: &Name) -> Vec<(FlavorResource, Sum)> {
+    pub(crate) fn headroom(&self, queue: &Name, usage: Usage) -> Vec<(FlavorResource, Sum)> {
         let Some(ix) = self.of_queue.get(queue).copied() else { return Vec::new() };
-        self.nodes[ix].cells.keys().map(|what| (what.clone(), self.available_at(ix, what))).collect()
+        let cells = self.nodes[ix].cells.keys();
+        cells.map(|what| (what.clone(), self.available_at(ix, what, usage))).collect()
     }
 
     /// Whether the tree was built since an object changed last.
@@ -257,16 +381,19 @@ impl Tree {
         self.nodes[ix].cells.get(what).copied().unwrap_or_default()
     }
 
-    fn available_at(&self, ix: NodeIx, what: &FlavorResource) -> Sum {
-        let cell = self.cell(ix, what);
-        let Some(parent) = self.nodes[ix].parent else { return cell.subtree - cell.used };
-        let mut from_parent = self.available_at(parent, what);
-        if let Some(limit) = cell.borrowing_limit {
-            let stored = cell.subtree - cell.local();
-            let used_there = (cell.used - cell.local()).max(0);
-            from_parent = from_parent.min(stored - used_there + Sum::from(limit));
+    /// What both usages leave.
+    fn open_at(&self, ix: NodeIx, what: &FlavorResource) -> Sum {
+        let now = self.available_at(ix, what, Usage::Now);
+        if self.promised.is_empty() {
+            return now;
         }
-        cell.local_unused() + from_parent
+        now.min(self.available_at(ix, what, Usage::Promised))
+    }
+
+    fn available_at(&self, ix: NodeIx, what: &FlavorResource, usage: Usage) -> Sum {
+        let cell = self.cell(ix, what);
+        let above = self.nodes[ix].parent.map(|parent| self.available_at(parent, what, usage));
+        cell.available(above, cell.used(usage))
     }
 
     fn potential_at(&self, ix: NodeIx, what: &FlavorResource) -> Sum {
@@ -280,13 +407,18 @@ impl Tree {
     }
 
     /// What goes up to the parent is what lies above the local quota, before and after.
-    fn change_at(&mut self, ix: NodeIx, what: &FlavorResource, delta: Sum) {
+    fn change_at(&mut self, ix: NodeIx, what: &FlavorResource, delta: Sum, usage: Usage) {
         let mut at = Some((ix, delta));
         while let Some((ix, delta)) = at {
             let cell = self.nodes[ix].cells.entry(what.clone()).or_default();
-            let above_before = (cell.used - cell.local()).max(0);
-            cell.used += delta;
-            let up = (cell.used - cell.local()).max(0) - above_before;
+            let local = cell.local();
+            let used = match usage {
+                Usage::Now => &mut cell.used,
+                Usage::Promised => &mut cell.promised,
+            };
+            let above_before = (*used - local).max(0);
+            *used += delta;
+            let up = (*used - local).max(0) - above_before;
             at = self.nodes[ix].parent.filter(|_| up != 0).map(|parent| (parent, up));
         }
     }
@@ -298,11 +430,14 @@ impl Tree {
         for name in self.cohort_names() {
             let groups = self.cohorts.get(&name).map(|cohort| cohort.groups.as_slice());
             self.of_cohort.insert(name.clone(), self.nodes.len());
-            self.nodes.push(Node::new(name, groups.unwrap_or_default()));
+            let mut node = Node::new(name.clone(), groups.unwrap_or_default());
+            node.weight_milli = self.cohorts.get(&name).map_or(WEIGHT_MILLI, |cohort| cohort.weight_milli);
+            self.nodes.push(node);
         }
         for (name, queue) in &self.queues {
             let mut node = Node::new(name.clone(), &queue.groups);
             node.parent = queue.cohort.as_ref().map(|cohort| self.of_cohort[cohort]);
+            node.weight_milli = queue.weight_milli;
             self.of_queue.insert(name.clone(), self.nodes.len());
             self.nodes.push(node);
         }
@@ -311,12 +446,22 @@ impl Tree {
             let parent = cohort.parent.as_ref().filter(|_| !looped);
             self.nodes[self.of_cohort[name]].parent = parent.map(|parent| self.of_cohort[parent]);
         }
+        for ix in 0..self.nodes.len() {
+            if let Some(parent) = self.nodes[ix].parent {
+                self.nodes[parent].children.push(ix);
+            }
+        }
         for ix in self.children_first() {
             self.lend_to_parent(ix);
         }
         for (queue, usage) in self.used.clone() {
             let Some(ix) = self.of_queue.get(&queue).copied() else { continue };
-            usage.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum));
+            usage.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Now));
+            usage.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Promised));
+        }
+        for (queue, promised) in self.promised.clone() {
+            let Some(ix) = self.of_queue.get(&queue).copied() else { continue };
+            promised.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Promised));
         }
     }
 
@@ -377,6 +522,36 @@ impl Node {
                 (what, Cell::new(quota))
             })
         });
-        Self { name, parent: None, height: 0, cells: cells.collect() }
+        Self {
+            name,
+            parent: None,
+            height: 0,
+            children: Vec::new(),
+            weight_milli: WEIGHT_MILLI,
+            cells: cells.collect(),
+        }
+    }
+}
+
+/// Full share, for cohorts without an object.
+const WEIGHT_MILLI: Amount = 1000;
+
+fn add(
+    sums: &mut BTreeMap<Name, BTreeMap<FlavorResource, Sum>>,
+    queue: &Name,
+    what: &FlavorResource,
+    delta: Sum,
+) {
+    if delta == 0 {
+        return;
+    }
+    let own = sums.entry(queue.clone()).or_default();
+    let sum = own.entry(what.clone()).or_default();
+    *sum += delta;
+    if *sum == 0 {
+        own.remove(what);
+        if own.is_empty() {
+            sums.remove(queue);
+        }
     }
 }

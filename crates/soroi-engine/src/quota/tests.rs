@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::kueue::Tree;
+use super::kueue::{Tree, Usage};
 use super::volcano;
 use super::*;
 use crate::event::{ClusterQueue, Cohort, FlavorQuotas, Fungibility, Quota, ResourceGroup, VolcanoQueue};
@@ -36,6 +36,7 @@ fn queue(name: &str, cohort: Option<&str>, groups: Vec<ResourceGroup>) -> Cluste
         stop: Default::default(),
         groups,
         fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        preemption: Default::default(),
         weight_milli: 1000,
         placement: None,
         inactive: None,
@@ -298,7 +299,7 @@ proptest! {
     fn what_is_available_is_safe_and_all(random in random(), uses in prop::collection::vec((0..5usize, 0..9i64), 0..12)) {
         let mut tree = random.tree();
         let names: Vec<Name> = tree.queues().map(|queue| queue.name.clone()).collect();
-        let overdrawn = |tree: &Tree| names.iter().any(|queue| tree.headroom(queue).iter().any(|(_, left)| *left < 0));
+        let overdrawn = |tree: &Tree| names.iter().any(|queue| tree.headroom(queue, Usage::Now).iter().any(|(_, left)| *left < 0));
         for (which, amount) in uses {
             let queue = &names[which % names.len()];
             let available = tree.available(queue, &gpu());
@@ -333,4 +334,53 @@ proptest! {
         prop_assert_eq!(tree.all_used().count(), 0);
         prop_assert!(tree.sums().iter().all(|(_, _, _, _, used)| *used == 0));
     }
+}
+
+#[test]
+fn shares_are_kueues() {
+    let mut tree = tree(
+        "
+        queue a in team: 0, used 1
+        queue b in team: 6, used 2
+        queue c in team: 0, used 0
+        queue alone: 2, used 2
+        cohort team in org: 0
+        queue far in org: 6, used 0
+        ",
+    );
+    // 1 of 12 that could be lent, rounded up; b uses less than its own.
+    let share = |tree: &Tree, queue: &str| tree.queue_share(&queue.into());
+    assert_eq!(
+        ["a", "b", "c", "alone", "nobody"].map(|queue| share(&tree, queue)),
+        [Some(84), Some(0), Some(0), Some(0), None]
+    );
+    assert_eq!(tree.cohort_share(&"org".into()), Some(0));
+    // Half the weight counts double; without any, whoever borrows comes last.
+    for (weight, expected) in [(500, 167), (2_000, 42), (0, i64::MAX)] {
+        let mut heavy = tree.queue(&"a".into()).unwrap().clone();
+        heavy.weight_milli = weight;
+        tree.set_queue(heavy);
+        tree.refresh();
+        assert_eq!(share(&tree, "a"), Some(expected), "weight {weight}");
+    }
+}
+
+#[test]
+fn what_is_promised_is_nobody_elses() {
+    let mut tree = tree("queue a in team: 4, used 4\nqueue b in team: 4, used 2");
+    let left = |tree: &Tree| ["a", "b"].map(|queue| tree.available(&queue.into(), &gpu()));
+    assert_eq!(left(&tree), [2, 2]);
+    // A gang of a gives 3 to one of b that needs 4: now nobody has more than the 2 that are free, and when it
+    // has left there are 1.
+    tree.promise(&"a".into(), &gpu(), -3);
+    tree.promise(&"b".into(), &gpu(), 4);
+    assert_eq!(left(&tree), [1, 1]);
+    assert_eq!(tree.available_now(&"b".into(), &gpu()), 2);
+    // It has left, and the other has come.
+    tree.change(&"a".into(), &gpu(), -3);
+    tree.promise(&"a".into(), &gpu(), 3);
+    tree.change(&"b".into(), &gpu(), 4);
+    tree.promise(&"b".into(), &gpu(), -4);
+    assert_eq!(left(&tree), [1, 1]);
+    assert_eq!(tree.all_promised().count(), 0);
 }

@@ -59,9 +59,10 @@ fn holds(workload: &Value) -> bool {
 }
 
 fn nominal(queue: &Value) -> i64 {
-    let resources = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"].as_array();
-    let gpu = resources.into_iter().flatten().find(|one| one["name"] == GPU);
-    gpu.map_or(0, |gpu| amount(GPU, &gpu["nominalQuota"]))
+    let groups = queue["spec"]["resourceGroups"].as_array().into_iter().flatten();
+    let flavors = groups.flat_map(|group| group["flavors"].as_array().into_iter().flatten());
+    let quotas = flavors.flat_map(|flavor| flavor["resources"].as_array().into_iter().flatten());
+    quotas.filter(|one| one["name"] == GPU).map(|gpu| amount(GPU, &gpu["nominalQuota"])).sum()
 }
 
 /// Whether more is held of the queue that this Workload got quota of, than there is.

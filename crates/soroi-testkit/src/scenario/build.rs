@@ -159,6 +159,13 @@ fn queue(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     if let Some(stop) = words.option("stop") {
         spec["stopPolicy"] = json!(stop);
     }
+    let preemption = preemption(words)?;
+    if !preemption.is_empty() {
+        spec["preemption"] = Value::Object(preemption);
+    }
+    if let Some(weight) = words.option("weight") {
+        spec["fairSharing"] = json!({"weight": weight});
+    }
     let mut cluster_queue = object(&kind::CLUSTER_QUEUE, "", &name, spec);
     if let Some(placement) = words.option("placement") {
         cluster_queue["metadata"]["annotations"] = json!({"soroi.dev/placement": placement});
@@ -169,6 +176,25 @@ fn queue(words: &mut Words) -> Result<Vec<Value>, ParseError> {
         made.push(object(&kind::LOCAL_QUEUE, namespace, &name, json!({"clusterQueue": name})));
     }
     Ok(made)
+}
+
+/// Whom a queue's gangs preempt: `within=LowerPriority reclaim=Any whileborrowing[=PRIORITY]`.
+fn preemption(words: &mut Words) -> Result<Map<String, Value>, ParseError> {
+    let mut preemption = Map::new();
+    for (word, field) in [("within", "withinClusterQueue"), ("reclaim", "reclaimWithinCohort")] {
+        if let Some(rule) = words.option(word) {
+            preemption.insert(field.into(), json!(rule));
+        }
+    }
+    let most = words.number("whileborrowing")?;
+    if most.is_some() || words.flag("whileborrowing") {
+        let mut borrow = json!({"policy": "LowerPriority"});
+        if let Some(most) = most {
+            borrow["maxPriorityThreshold"] = json!(most);
+        }
+        preemption.insert("borrowWithinCohort".into(), borrow);
+    }
+    Ok(preemption)
 }
 
 fn local_queue(words: &mut Words) -> Result<Vec<Value>, ParseError> {

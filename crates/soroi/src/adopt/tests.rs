@@ -226,9 +226,7 @@ fn what_is_not_served_is_named_with_who_uses_it() {
         &seen,
         &expect![[r#"
             NOT SERVED YET                           INSTEAD                                                                            USED BY
-            preemption                               nobody is preempted: a gang waits for room                                         ClusterQueue preempts, ClusterQueue reclaims
-            fair sharing                             weights are ignored                                                                ClusterQueue weighs, Cohort heavy
-            admission fair sharing                   usage of the past is ignored                                                       ClusterQueue remembers
+            admission fair sharing                   weights are ignored                                                                ClusterQueue remembers
             concurrent admission                     flavors are tried one after the other                                              ClusterQueue tries
             checks of Kueue's own controllers        gangs wait for a check that nobody answers                                         AdmissionCheck provision
             partial admission                        a job is admitted whole or not at all                                              Workload ml/partial

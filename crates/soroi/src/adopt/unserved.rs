@@ -22,7 +22,6 @@ pub(super) struct Unserved {
 
 const CLUSTER_QUEUES: &str = "clusterqueues.kueue.x-k8s.io";
 const LOCAL_QUEUES: &str = "localqueues.kueue.x-k8s.io";
-const COHORTS: &str = "cohorts.kueue.x-k8s.io";
 const CHECKS: &str = "admissionchecks.kueue.x-k8s.io";
 const WORKLOADS: &str = "workloads.kueue.x-k8s.io";
 const POD_GROUPS: &str = "podgroups.scheduling.volcano.sh";
@@ -33,10 +32,7 @@ type Question = (&'static str, &'static str, &'static str, &'static str, fn(&Val
 
 /// Feature, what happens instead, resource and kind, and who uses it.
 const QUESTIONS: &[Question] = &[
-    ("preemption", "nobody is preempted: a gang waits for room", CLUSTER_QUEUES, "ClusterQueue", preempts),
-    ("fair sharing", "weights are ignored", CLUSTER_QUEUES, "ClusterQueue", has_weight),
-    ("fair sharing", "weights are ignored", COHORTS, "Cohort", has_weight),
-    ("fair sharing", "weights are ignored", LOCAL_QUEUES, "LocalQueue", has_weight),
+    ("admission fair sharing", "weights are ignored", LOCAL_QUEUES, "LocalQueue", has_weight),
     ("admission fair sharing", "usage of the past is ignored", CLUSTER_QUEUES, "ClusterQueue", |queue| {
         queue["spec"]["admissionScope"]["admissionMode"] == "UsageBasedAdmissionFairSharing"
     }),
@@ -174,15 +170,6 @@ fn runs_in_part(job: &Value) -> bool {
     let left = number("/spec/completions").map_or(parallelism, |all| all.saturating_sub(ended));
     let ready = number("/status/ready").unwrap_or(0);
     job["spec"]["suspend"] != true && ready > 0 && ready < parallelism.min(left)
-}
-
-fn preempts(queue: &Value) -> bool {
-    let policies = [
-        "/spec/preemption/reclaimWithinCohort",
-        "/spec/preemption/withinClusterQueue",
-        "/spec/preemption/borrowWithinCohort/policy",
-    ];
-    policies.iter().any(|policy| !["", "Never"].contains(&text(queue, policy)))
 }
 
 fn has_weight(object: &Value) -> bool {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use soroi_engine::decision::{Decision, Settings};
-use soroi_engine::event::GangId;
+use soroi_engine::event::{Gang, GangId};
 use soroi_engine::{Engine, Event, Outcome};
 
 use super::load::{self, GPUS_PER_NODE, GangSize};
@@ -24,6 +24,7 @@ struct Sizes {
     gangs: usize,
     pods_at_once: u32,
     waiting: usize,
+    running: usize,
 }
 
 pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
@@ -33,16 +34,19 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
         gangs: divide(1_000),
         pods_at_once: u32::try_from(divide(10_000))?,
         waiting: divide(10_000),
+        running: divide(10_000).next_multiple_of(GANGS_PER_NODE * 10),
     };
     let mut placed = Vec::new();
     let mut at_once = Vec::new();
     let mut nobody = Vec::new();
     let mut somebody = Vec::new();
+    let mut victims = Vec::new();
     for _ in 0..rounds {
         placed.push(place_gangs(&sizes)?);
         at_once.push(place_at_once(&sizes)?);
         nobody.extend(wake(&sizes, Freed::TooLittle)?);
         somebody.extend(wake(&sizes, Freed::Enough)?);
+        victims.extend(preempt(&sizes)?);
     }
     let nodes = grouped(sizes.nodes as u64);
     Ok(vec![
@@ -72,6 +76,16 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             format!("one pod ends, {} gangs wait: one starts", grouped(sizes.waiting as u64)),
             ("µs", false, 1_000.0),
             somebody,
+        ),
+        figure(
+            "victims",
+            format!(
+                "choose victims among {} running gangs on {} nodes, for a gang of 8 whole nodes in one rack",
+                grouped(sizes.running as u64),
+                grouped(sizes.running as u64 / GANGS_PER_NODE as u64)
+            ),
+            ("ms", false, 20.0),
+            victims,
         ),
     ])
 }
@@ -123,6 +137,47 @@ fn place_at_once(sizes: &Sizes) -> anyhow::Result<f64> {
     let secs = started.elapsed().as_secs_f64();
     ensure!(admitted == 1, "the gang of {} pods was not placed", sizes.pods_at_once);
     Ok(secs * 1e3)
+}
+
+/// Of two GPUs and of one: five fill a node.
+const GANGS_PER_NODE: usize = 5;
+/// How often victims are chosen anew, per round.
+const PREEMPTIONS: usize = 20;
+
+/// Milliseconds from telling of a gang of high priority, on a full cluster, to who leaves for it.
+fn preempt(sizes: &Sizes) -> anyhow::Result<Vec<f64>> {
+    let mut engine = engine(sizes.running / GANGS_PER_NODE);
+    engine.apply(load::queue_that_preempts(), 0);
+    for number in 0..sizes.running {
+        let gpus = if number % GANGS_PER_NODE < 3 { 2 } else { 1 };
+        engine.apply(Event::Gang(load::gang(number, GangSize { pods: 1, gpus, one_rack: false })), 0);
+    }
+    for decision in engine.decide(0) {
+        if let Decision::Admit(admission) = decision {
+            engine.confirm(Outcome::Committed(admission.gang), 0);
+        }
+    }
+    engine.decide(0);
+    let mut millis = Vec::new();
+    for number in 0..PREEMPTIONS {
+        let now = 60_000 + i64::try_from(number)?;
+        let whole_nodes = GangSize { pods: 8, gpus: GPUS_PER_NODE, one_rack: true };
+        let gang = Gang { priority: 100, ..load::gang(sizes.running + number, whole_nodes) };
+        let id = gang.id.clone();
+        let started = Instant::now();
+        engine.apply(Event::Gang(gang), now);
+        let decisions = engine.decide(now);
+        millis.push(started.elapsed().as_secs_f64() * 1e3);
+        let held = decisions.iter().find_map(|decision| match decision {
+            Decision::Hold { victims, .. } => Some(victims.len()),
+            _ => None,
+        });
+        let expected = 8 * GANGS_PER_NODE;
+        ensure!(held == Some(expected), "{held:?} victims were chosen, and {expected} are enough");
+        engine.apply(Event::GangGone(id), now);
+        engine.decide(now);
+    }
+    Ok(millis)
 }
 
 /// What the pod that ends leaves behind.
@@ -203,7 +258,7 @@ mod tests {
     fn every_measurement_measures_what_it_says() {
         let figures = measure(1, 100).unwrap();
         let names: Vec<_> = figures.iter().map(|figure| figure.name).collect();
-        assert_eq!(names, ["place", "gang", "wake-nobody", "wake-one"]);
+        assert_eq!(names, ["place", "gang", "wake-nobody", "wake-one", "victims"]);
         assert!(figures.iter().all(|figure| figure.median > 0.0));
     }
 }

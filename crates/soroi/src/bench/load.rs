@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use soroi_engine::event::{
     Amount, ClusterQueue, Event, Flavor, FlavorQuotas, Fungibility, Gang, GangId, LocalQueue, Name, Node,
-    Pod, PodPhase, PodSet, QueueingStrategy, Quota, Readiness, ResourceGroup, Shape, StopPolicy, Topology,
-    TopologyRequest,
+    Pod, PodPhase, PodSet, Preemptible, Preemption, QueueingStrategy, Quota, Readiness, ResourceGroup, Shape,
+    StopPolicy, Topology, TopologyRequest,
 };
 
 const GPU: &str = "example.com/gpu";
@@ -71,10 +71,17 @@ fn queue() -> ClusterQueue {
         stop: StopPolicy::None,
         groups: vec![ResourceGroup { covered: vec![name(GPU)], flavors }],
         fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        preemption: Default::default(),
         weight_milli: 1_000,
         placement: None,
         inactive: None,
     }
+}
+
+/// The queue with its gangs preempting those of lower priority.
+pub(crate) fn queue_that_preempts() -> Event {
+    let preemption = Preemption { within_queue: Preemptible::LowerPriority, ..Preemption::default() };
+    Event::ClusterQueue(ClusterQueue { preemption, ..queue() })
 }
 
 fn node_name(number: usize) -> Name {

@@ -94,6 +94,9 @@ fn what_can_be_carried_over() {
         # From a config.kueue.x-k8s.io/v1beta1 Configuration.
         apiVersion: soroi.dev/v1alpha1
         kind: Configuration
+        fairSharing:
+          preemptionStrategies:
+          - LessThanInitialShare
         http:
           bindAddress: 127.0.0.1:9000
         leaderElection:
@@ -119,8 +122,6 @@ fn what_can_be_carried_over() {
         #     usage of queues is always shown
         #
         # Without effect here:
-        #   fairSharing.preemptionStrategies: ["LessThanInitialShare"]
-        #     fair sharing is not served yet
         #   featureGates.TopologyAwareScheduling: true
         #     Soroi has no gates: what it has is on
         #   internalCertManagement.webhookServiceName: "kueue-webhook-service"

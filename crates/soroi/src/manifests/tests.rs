@@ -103,6 +103,7 @@ fn the_rights_are_named_one_by_one() {
           kueue.x-k8s.io                 clusterqueues: get list watch patch
           kueue.x-k8s.io                 clusterqueues/status: patch
           kueue.x-k8s.io                 cohorts: list watch
+          kueue.x-k8s.io                 cohorts/status: patch
           kueue.x-k8s.io                 localqueues: get list watch patch
           kueue.x-k8s.io                 localqueues/status: patch
           kueue.x-k8s.io                 resourceflavors topologies: get list watch patch
@@ -299,7 +300,7 @@ fn settings_that_cannot_work_are_refused() {
         webhooks.certificateLifetime: must be at least 15 s
         webhooks.certificateFiles: missing field `certificate`
         identity: replicas of a Deployment have their own names; leave it out
-        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`
+        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`
     "#]].assert_eq(&told);
 }
 

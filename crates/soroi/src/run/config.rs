@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use soroi_api::names;
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
+use soroi_engine::preempt::FairRule;
 
 /// Of the file.
 pub(crate) const API_VERSION: &str = "soroi.dev/v1alpha1";
@@ -38,6 +39,8 @@ pub(crate) struct Configuration {
     pub(crate) timeouts: Timeouts,
     /// The pause after an admission that had to be taken back.
     pub(crate) undo_backoff: UndoBackoff,
+    /// Fair sharing between queues of a cohort; left out, it is off.
+    pub(crate) fair_sharing: Option<FairSharing>,
     /// Requests to the API server.
     pub(crate) requests: Requests,
     /// How this replica is called in events and in the lease; the host name by default.
@@ -58,6 +61,53 @@ pub(crate) enum Placement {
     TopologyOnly,
     AfterAdmission,
     QuotaOnly,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct FairSharing {
+    /// When gangs of other queues may be preempted: the second is tried where the first does not suffice.
+    preemption_strategies: Vec<Strategy>,
+}
+
+/// As in Kueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Strategy {
+    LessThanOrEqualToFinalShare,
+    LessThanInitialShare,
+}
+
+impl Default for FairSharing {
+    fn default() -> Self {
+        use Strategy::{LessThanInitialShare, LessThanOrEqualToFinalShare};
+        Self { preemption_strategies: vec![LessThanOrEqualToFinalShare, LessThanInitialShare] }
+    }
+}
+
+impl FairSharing {
+    fn rules(&self) -> Vec<FairRule> {
+        let rule = |strategy: &Strategy| match strategy {
+            Strategy::LessThanOrEqualToFinalShare => FairRule::LessThanOrEqualToFinalShare,
+            Strategy::LessThanInitialShare => FairRule::LessThanInitialShare,
+        };
+        self.preemption_strategies.iter().map(rule).collect()
+    }
+
+    /// Kueue's own rule (`validateFairSharing`, 0.18).
+    fn check(&self) -> anyhow::Result<()> {
+        use Strategy::{LessThanInitialShare, LessThanOrEqualToFinalShare};
+        ensure!(
+            [
+                &[LessThanOrEqualToFinalShare][..],
+                &[LessThanInitialShare],
+                &[LessThanOrEqualToFinalShare, LessThanInitialShare],
+            ]
+            .contains(&self.preemption_strategies.as_slice()),
+            "fairSharing.preemptionStrategies: must be LessThanOrEqualToFinalShare, LessThanInitialShare, or both \
+             in this order"
+        );
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -260,6 +310,7 @@ impl Configuration {
                 dead_pod_timeout: millis(*dead_pod),
                 undo_backoff_min: millis(self.undo_backoff.min),
                 undo_backoff_max: millis(self.undo_backoff.max),
+                fair_sharing: self.fair_sharing.as_ref().map(FairSharing::rules),
             },
             epoch,
             serve_volcano,
@@ -298,6 +349,9 @@ impl Configuration {
             "requests.timeout: must be less than leaderElection.leaseDuration"
         );
         ensure!(self.requests.in_flight > 0, "requests.inFlight: must be at least 1");
+        if let Some(fair_sharing) = &self.fair_sharing {
+            fair_sharing.check()?;
+        }
         if let Some(webhooks) = &self.webhooks {
             webhooks.check(namespace)?;
         }

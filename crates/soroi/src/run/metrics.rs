@@ -17,6 +17,7 @@ use soroi_control::observe::Observer;
 use soroi_engine::Decision;
 use soroi_engine::decision::ClusterQueueStatus;
 use soroi_engine::event::{GangId, Millis, Name};
+use soroi_engine::reason::UndoReason;
 
 type Real = Gauge<f64, AtomicU64>;
 
@@ -29,6 +30,12 @@ struct Queue {
 struct QueueState {
     cluster_queue: String,
     status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Preempting {
+    preempting_cluster_queue: String,
+    reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,6 +73,7 @@ pub(crate) struct Metrics {
     usage: Family<Quota, Real>,
     reserved: Family<Queue, Counter>,
     evicted: Family<QueueReason, Counter>,
+    preempted: Family<Preempting, Counter>,
     decisions: Family<Made, Counter>,
     requests: Family<Asked, Counter>,
     reviews: Family<Asked, Counter>,
@@ -92,6 +100,7 @@ impl Default for Metrics {
             usage: Family::default(),
             reserved: Family::default(),
             evicted: Family::default(),
+            preempted: Family::default(),
             decisions: Family::default(),
             requests: Family::default(),
             reviews: Family::default(),
@@ -126,6 +135,8 @@ impl Metrics {
         kueue.register("quota_reserved_workloads", help, self.reserved.clone());
         let help = "Workloads that lost their quota after they had started, per ClusterQueue and reason";
         kueue.register("evicted_workloads", help, self.evicted.clone());
+        let help = "Workloads that had to stop for others of this ClusterQueue";
+        kueue.register("preempted_workloads", help, self.preempted.clone());
         let soroi = self.registry.sub_registry_with_prefix("soroi");
         let help = "What was decided: admit, place, bind, settled, undo, pending";
         soroi.register("decisions", help, self.decisions.clone());
@@ -233,9 +244,17 @@ impl Observer for Metrics {
                 "admit"
             }
             Decision::Place(_) => "place",
+            Decision::Hold { .. } => "hold",
+            Decision::HoldEnded(_) => "holdEnded",
             Decision::Bind { .. } => "bind",
             Decision::Settled(_) => "settled",
             Decision::Undo { gang, reason, started } => {
+                if let UndoReason::Preempted(preempted) = reason {
+                    let queue = preempted.by_path.rsplit('/').next().unwrap_or_default().to_owned();
+                    let (reason, _) = soroi_control::project::status::cause_words(preempted.cause);
+                    let labels = Preempting { preempting_cluster_queue: queue, reason: reason.to_owned() };
+                    self.preempted.get_or_create(&labels).inc();
+                }
                 if let Some(queue) = locked(&self.paid).remove(gang).filter(|_| *started) {
                     let (reason, _) = soroi_control::project::status::undo_words(reason, "", "");
                     let labels = QueueReason { cluster_queue: queue.to_string(), reason: reason.to_owned() };

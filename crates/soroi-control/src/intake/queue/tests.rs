@@ -105,6 +105,11 @@ fn a_cluster_queue_is_read_in_whole_numbers() {
                 stop_at_borrow: false,
                 stop_at_preempt: true,
             },
+            preemption: Preemption {
+                within_queue: Never,
+                reclaim: Never,
+                while_borrowing: None,
+            },
             weight_milli: 500,
             placement: Some(
                 QuotaOnly,
@@ -131,6 +136,11 @@ fn what_is_not_said_is_kueues_default() {
             fungibility: Fungibility {
                 stop_at_borrow: true,
                 stop_at_preempt: false,
+            },
+            preemption: Preemption {
+                within_queue: Never,
+                reclaim: Never,
+                while_borrowing: None,
             },
             weight_milli: 1000,
             placement: None,

@@ -60,6 +60,8 @@ fn an_admitted_workload_is_read_with_what_it_holds() {
         Some(
             Admitted {
                 cluster_queue: "gpu-queue",
+                reserved_at: 1795988682000,
+                leaving: false,
                 pod_sets: [
                     (
                         "main",

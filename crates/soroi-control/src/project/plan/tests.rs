@@ -24,6 +24,7 @@ fn of(owners: &[Name]) -> PlanOf<'_> {
         volcano_queue: None,
         min_members: Some(4),
         shapes: BTreeMap::from([("main".into(), "5ac4f1b0".into())]),
+        victims: &[],
     }
 }
 
@@ -162,7 +163,7 @@ proptest! {
         let phase = event::PlanPhase::Settled;
         prop_assert_eq!(
             facts.plan,
-            event::Plan { gang: "wl-uid".into(), owners, phase, admission, progressed_at }
+            event::Plan { gang: "wl-uid".into(), owners, phase, admission, progressed_at, victims: Vec::new() }
         );
     }
 }

@@ -17,6 +17,7 @@ fn now() -> Timestamp {
 #[test]
 fn a_cluster_queue_shows_usage_by_flavor_and_resource() {
     let account = decision::ClusterQueueStatus {
+        share: None,
         name: "gpu-queue".into(),
         inactive: None,
         pending: 2,

@@ -23,6 +23,7 @@ fn start(counts: &[u32]) -> Start {
         sets: counts.iter().enumerate().map(set).collect(),
         minima: Minima::of(1),
         lingering: None,
+        rank: None,
     }
 }
 

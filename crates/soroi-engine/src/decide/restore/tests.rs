@@ -33,7 +33,14 @@ fn a_plan_shows_what_is_held_if_it_is_as_new_and_gives_the_same() {
         (PlanPhase::Undoing, 10_000, admission("a", 2, "red"), false),
     ];
     for (at, (phase, progressed_at, admission, expected)) in rows.into_iter().enumerate() {
-        let plan = Plan { gang: "g".into(), owners: Vec::new(), phase, admission, progressed_at };
+        let plan = Plan {
+            gang: "g".into(),
+            owners: Vec::new(),
+            phase,
+            admission,
+            progressed_at,
+            victims: Vec::new(),
+        };
         assert_eq!(shows(&plan, &held), expected, "row {at}");
     }
 }

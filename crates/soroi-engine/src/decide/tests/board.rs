@@ -9,6 +9,8 @@ use crate::decision::{Admission, Decision, Settings};
 use crate::engine::Engine;
 use crate::event::*;
 use crate::minima::Minima;
+use crate::preempt::Cause;
+use crate::reason::{Preempted, UndoReason};
 
 /// What answers the engine's decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,8 +179,19 @@ impl Board {
         let line = match decision {
             Decision::Admit(admission) => format!("admit {}", self.admission(admission)),
             Decision::Place(admission) => format!("place {}", self.admission(admission)),
+            Decision::Hold { admission, victims } => {
+                let named = |(id, cause): &(GangId, Cause)| format!("{} ({cause:?})", self.gang_named(id));
+                let victims: Vec<String> = victims.iter().map(named).collect();
+                format!("hold {}; until these leave: {}", self.admission(admission), victims.join(", "))
+            }
+            Decision::HoldEnded(id) => format!("hold no more for {}", self.gang_named(id)),
             Decision::Bind { pod, node, .. } => format!("bind {pod} to {node}"),
             Decision::Settled(id) => format!("settled {}", self.gang_named(id)),
+            Decision::Undo { gang, reason: UndoReason::Preempted(preempted), .. } => {
+                let Preempted { by, cause, by_path, path, .. } = preempted;
+                let (gang, by) = (self.gang_named(gang), self.gang_named(by));
+                format!("evict {gang} for {by}: {cause:?}, {path} for {by_path}")
+            }
             Decision::Undo { gang, reason, started } => {
                 let when = if *started { " after its start" } else { "" };
                 format!("undo {}{when}: {reason:?}", self.gang_named(gang))
@@ -209,6 +222,12 @@ impl Board {
             Decision::Admit(admission) | Decision::Place(admission) if self.auto.commit => {
                 self.commit(admission)
             }
+            Decision::Hold { admission, victims } if self.auto.commit => self.write_hold(admission, victims),
+            Decision::HoldEnded(id) => {
+                if self.plans.remove(id).is_some() {
+                    self.engine.apply(Event::PlanGone(id.clone()), self.now);
+                }
+            }
             Decision::Bind { pod, node, .. } if self.auto.bind => self.bind(pod, node, false),
             Decision::Settled(id) => {
                 if let Some(plan) = self.plans.get_mut(id) {
@@ -226,7 +245,7 @@ impl Board {
                     false => self.open.push(decision.clone()),
                 }
             }
-            Decision::Admit(_) | Decision::Place(_) | Decision::Bind { .. } => {
+            Decision::Admit(_) | Decision::Place(_) | Decision::Bind { .. } | Decision::Hold { .. } => {
                 self.open.push(decision.clone())
             }
             Decision::Pending { .. } => {}
@@ -251,6 +270,27 @@ impl Board {
         }
     }
 
+    /// The hold is written down.
+    pub(crate) fn write_hold(&mut self, admission: &Admission, victims: &[(GangId, Cause)]) {
+        let id = admission.gang.clone();
+        // Whoever carries it out has heard of what was decided since.
+        let holds = self.engine.gangs.get(&id).and_then(|state| state.hold.as_ref());
+        if holds.is_none_or(|hold| hold.admission != *admission)
+            || !self.gangs.contains_key(&self.gang_named(&id))
+        {
+            return;
+        }
+        if admission.policy.soroi_binds() {
+            let owners = self.gangs[&self.gang_named(&id)].owners.clone();
+            let (phase, progressed_at) = (PlanPhase::Holding, self.now);
+            let (admission, victims) = (admission.clone(), victims.to_vec());
+            let plan = Plan { gang: id.clone(), owners, phase, admission, progressed_at, victims };
+            self.plans.insert(id.clone(), plan);
+        }
+        self.engine.confirm(Outcome::Committed(id.clone()), self.now);
+        self.echo_plan(&id);
+    }
+
     /// The admission is written down.
     pub(crate) fn commit(&mut self, admission: &Admission) {
         let id = admission.gang.clone();
@@ -266,6 +306,7 @@ impl Board {
                 phase: PlanPhase::Committed,
                 admission: admission.clone(),
                 progressed_at: self.now,
+                victims: Vec::new(),
             };
             self.plans.insert(id.clone(), plan);
         }
@@ -275,6 +316,8 @@ impl Board {
                 sets.clone().filter_map(|set| Some((set.name.clone(), set.topology.clone()?))).collect();
             let admitted = Admitted {
                 cluster_queue: cluster_queue.clone(),
+                reserved_at: self.now,
+                leaving: false,
                 pod_sets: sets.map(|set| (set.name.clone(), set.count, set.flavors.clone())).collect(),
                 topology,
             };

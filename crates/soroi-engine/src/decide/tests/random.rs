@@ -26,7 +26,7 @@ enum Step {
     Pod(u8, PodStep),
     Node { node: u8, gpu: u8, rack: u8, flag: u8 },
     NodeGone(u8),
-    Queue { queue: u8, gpu: u8, red: u8, cohort: u8, kind: u8, policy: u8 },
+    Queue { queue: u8, gpu: u8, red: u8, cohort: u8, kind: u8, policy: u8, preempts: u8 },
     Answer { which: u8, how: u8 },
     Auto(u8),
     Wait(u16),
@@ -72,8 +72,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..4u8, 0..5u8, 0..3u8, 0..4u8)
             .prop_map(|(node, gpu, rack, flag)| Step::Node { node, gpu, rack, flag }),
         1 => (0..4u8).prop_map(Step::NodeGone),
-        3 => (0..3u8, 0..6u8, 0..4u8, 0..3u8, 0..6u8, 0..6u8).prop_map(|(queue, gpu, red, cohort, kind, policy)| {
-            Step::Queue { queue, gpu, red, cohort, kind, policy }
+        3 => (0..3u8, 0..6u8, 0..4u8, 0..3u8, 0..6u8, 0..6u8, 0..8u8).prop_map(|(queue, gpu, red, cohort, kind, policy, preempts)| {
+            Step::Queue { queue, gpu, red, cohort, kind, policy, preempts }
         }),
         6 => (any::<u8>(), 0..6u8).prop_map(|(which, how)| Step::Answer { which, how }),
         1 => (0..8u8).prop_map(Step::Auto),
@@ -83,6 +83,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What a queue's gangs may preempt.
+const PREEMPTS: [&str; 8] = [
+    "",
+    "",
+    "within=lower",
+    "within=newer",
+    "reclaim=any",
+    "within=lower reclaim=lower",
+    "within=lower reclaim=any whileborrowing=0",
+    "within=newer reclaim=lower whileborrowing=5",
+];
+
 fn start() -> Board {
     let mut board = Board::with(Settings::default());
     for line in [
@@ -91,8 +103,8 @@ fn start() -> Board {
         "flavor red @rack=r1",
         "node n0 gpu=4 cpu=4000 @rack=r0 @kubernetes.io/hostname=n0",
         "node n1 gpu=4 cpu=4000 @rack=r1 @kubernetes.io/hostname=n1",
-        "queue q0 gpu=4 cpu=8000 cohort=c",
-        "queue q1 gpu=4 cpu=8000 cohort=c",
+        "queue q0 gpu=4 cpu=8000 cohort=c within=lower",
+        "queue q1 gpu=4 cpu=8000 cohort=c within=newer reclaim=any",
         "queue q2 gpu=4 cpu=8000",
     ] {
         command(&mut board, line);
@@ -173,12 +185,16 @@ fn take(board: &mut Board, step: &Step, serial: usize) {
             command(board, &line);
         }
         Step::NodeGone(n) => command(board, &format!("nodegone n{n}")),
-        Step::Queue { queue, gpu, red, cohort, kind, policy } => {
+        Step::Queue { queue, gpu, red, cohort, kind, policy, preempts } => {
             let cohort = if *cohort > 0 { "cohort=c" } else { "" };
             let kind = ["", "", "strict", "hold", "drain", "trynext"][*kind as usize];
             let policy = ["", "", "", "policy=after", "policy=topology", "policy=quota"][*policy as usize];
             let red = if *red > 0 { format!("gpu@red={red} cpu@red=9000") } else { String::new() };
-            command(board, &format!("queue q{queue} gpu={gpu} cpu=8000 {red} {cohort} {kind} {policy}"));
+            let preempts = PREEMPTS[*preempts as usize];
+            command(
+                board,
+                &format!("queue q{queue} gpu={gpu} cpu=8000 {red} {cohort} {kind} {policy} {preempts}"),
+            );
         }
         Step::Answer { which, how } => answer(board, *which, *how),
         Step::Auto(bits) => {
@@ -242,6 +258,10 @@ fn answer(board: &mut Board, which: u8, how: u8) {
             board.engine.confirm(Outcome::NotBound { pod, lost: true }, board.now);
         }
         (Decision::Bind { pod, node, .. }, how) => board.bind(&pod, &node, how == 2),
+        (Decision::Hold { admission, .. }, 0) => {
+            board.engine.confirm(Outcome::NotCommitted(admission.gang), board.now);
+        }
+        (Decision::Hold { admission, victims }, _) => board.write_hold(&admission, &victims),
         (Decision::Undo { gang, .. }, _) => board.carry_out_undo(&gang),
         _ => {}
     }

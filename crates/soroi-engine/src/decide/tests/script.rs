@@ -214,6 +214,15 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
             gang.minima = minima(words).or(gang.minima.take());
             gang.pod_sets[0].count = words.number("count").unwrap_or(gang.pod_sets[0].count);
         }),
+        "prio" => {
+            let priority = words.flags[0].parse().expect("prio GANG n");
+            board.change_gang(name, |gang| gang.priority = priority);
+        }
+        "hold" => {
+            let id = board.gangs[name].id.clone();
+            let hold = board.engine.gangs[&id].hold.clone().expect("it holds something");
+            board.write_hold(&hold.admission, &hold.victims.into_iter().collect::<Vec<_>>());
+        }
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
         "checks" => board.change_gang(name, |gang| gang.readiness = Readiness::NotYet(NotYet::ChecksPending)),
         "ready" => board.change_gang(name, |gang| gang.readiness = Readiness::Ready),
@@ -351,7 +360,11 @@ fn queue(board: &mut Board, words: &Words<'_>) {
             },
             stop: stop(words),
             groups,
-            fungibility: Fungibility { stop_at_borrow: !words.has("trynext"), stop_at_preempt: false },
+            fungibility: Fungibility {
+                stop_at_borrow: !words.has("trynext"),
+                stop_at_preempt: words.has("mustpreempt"),
+            },
+            preemption: preemption(words),
             weight_milli: 1000,
             placement: words.get("policy").map(policy),
             inactive: None,
@@ -359,6 +372,24 @@ fn queue(board: &mut Board, words: &Words<'_>) {
     );
     if !board.facts.contains_key(&format!("door {}", words.name)) {
         door(board, words.name, words.name, StopPolicy::None);
+    }
+}
+
+/// `within=lower` (or `newer`), `reclaim=any` (or `lower`), `whileborrowing=3`.
+fn preemption(words: &Words<'_>) -> Preemption {
+    let rule = |key: &str| match words.get(key) {
+        None => Preemptible::Never,
+        Some("lower") => Preemptible::LowerPriority,
+        Some("newer") => Preemptible::LowerOrNewerEqual,
+        Some("any") => Preemptible::Any,
+        Some(other) => panic!("{key}={other}?"),
+    };
+    Preemption {
+        within_queue: rule("within"),
+        reclaim: rule("reclaim"),
+        while_borrowing: words
+            .number("whileborrowing")
+            .map(|most| WhileBorrowing { priority_max: Some(most) }),
     }
 }
 

@@ -47,6 +47,7 @@ http: {bindAddress: '0.0.0.0:0'}
                 min: 2s,
                 max: 3s,
             },
+            fair_sharing: None,
             requests: Requests {
                 timeout: 4s,
                 in_flight: 5,
@@ -76,6 +77,7 @@ http: {bindAddress: '0.0.0.0:0'}
                 dead_pod_timeout: 7000,
                 undo_backoff_min: 2000,
                 undo_backoff_max: 3000,
+                fair_sharing: None,
             },
             epoch: 7,
             serve_volcano: true,
@@ -94,13 +96,19 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(
         "timeouts: {strat: 1s}\n",
         expect![
             "timeouts.strat: unknown field `strat`, expected one of `start`, `gather`, `recovery`, `deadPod`"
+        ],
+    );
+    check(
+        "fairSharing: {preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]}\n",
+        expect![
+            "fairSharing.preemptionStrategies: must be LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order"
         ],
     );
     check("timeouts: {start: 1}\n", expect!["timeouts.start: 1 has no unit: write 1s for seconds"]);

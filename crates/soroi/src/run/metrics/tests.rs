@@ -15,6 +15,7 @@ fn status(total: i64) -> ClusterQueueStatus {
         borrowed: 0,
     };
     ClusterQueueStatus {
+        share: None,
         name: "gpu-queue".into(),
         inactive: None,
         pending: 3,

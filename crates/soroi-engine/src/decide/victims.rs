@@ -1,0 +1,367 @@
+//! Who could leave, and are there places once they have? What `preempt` asks of the engine.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::assign::{FlavorOption, Ground, Refusal};
+use super::gang::{GangState, Gangs, Phase};
+use crate::cluster::{Cluster, NodeIx, Occupant};
+use crate::engine::Engine;
+use crate::event::{ClusterQueue, GangId, Millis, Name, Preemptible, Preemption, TopologyWish};
+use crate::place::{PlaceRequest, PodSetRequest, place};
+use crate::preempt::{self, Candidate, FairRule, Possibility, Preemptor, Room, is_considered, possibility};
+use crate::quota::kueue::Tree;
+use crate::quota::{FlavorResource, Sum};
+use crate::resources::Requests;
+use crate::topology::Grain;
+use crate::world::World;
+
+/// What a gang brings along that may have others leave.
+#[derive(Clone, Copy)]
+pub(super) struct Preempting<'a> {
+    pub(super) rules: Preemption,
+    pub(super) priority: i32,
+    pub(super) queued_at: Millis,
+    pub(super) candidates: &'a [Candidate<'a>],
+    pub(super) fair: Option<&'a [FairRule]>,
+    /// Gangs that had it evicted before.
+    pub(super) evicted_by: &'a BTreeSet<GangId>,
+    pub(super) gangs: &'a Gangs,
+    /// Gangs for which places are kept.
+    pub(super) holders: &'a BTreeSet<GangId>,
+}
+
+/// The gangs that pay for quota, by ClusterQueue.
+pub(crate) type Payers = BTreeMap<Name, BTreeSet<GangId>>;
+
+impl Engine {
+    /// Notes which ClusterQueue's quota a gang holds.
+    pub(crate) fn note_payer(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get_mut(id) else { return };
+        let now = state.charges().find_map(|charge| charge.kueue.as_ref()).map(|(queue, _)| queue.clone());
+        if state.pays == now {
+            return;
+        }
+        let before = std::mem::replace(&mut state.pays, now.clone());
+        if let Some(before) = before
+            && let Some(payers) = self.payers.get_mut(&before)
+        {
+            payers.remove(id);
+            if payers.is_empty() {
+                self.payers.remove(&before);
+            }
+        }
+        if let Some(queue) = now {
+            self.payers.entry(queue).or_default().insert(id.clone());
+        }
+    }
+}
+
+/// All who hold quota of the tree that the queue belongs to, do not leave for somebody else, and whom a gang
+/// of this priority and age may have evicted as far as they alone tell.
+pub(super) fn candidates<'a>(
+    gangs: &'a Gangs,
+    payers: &'a Payers,
+    tree: &'a Tree,
+    queue: &'a ClusterQueue,
+    (priority, queued_at): (i32, Millis),
+    now: Millis,
+) -> Vec<Candidate<'a>> {
+    let (own, rules) = (&queue.name, queue.preemption);
+    let rule = move |payer: &Name| if payer == own { rules.within_queue } else { rules.reclaim };
+    let related = tree.who_borrows_beside(own, payers);
+    let related = related.filter(move |(payer, _)| rule(payer) != Preemptible::Never);
+    let ids = related.flat_map(|(payer, ids)| ids.iter().map(move |id| (payer, id)));
+    let allowed = move |(payer, id): &(&'a Name, &'a GangId)| {
+        let fact = gangs.get(*id).and_then(|state| state.fact.as_ref());
+        let theirs = fact.map_or((i32::MIN, Millis::MAX), |fact| (fact.priority, fact.queued_at));
+        preempt::allows(rule(payer), (priority, queued_at), theirs)
+    };
+    let ids = ids.filter(allowed);
+    let candidate = |(queue, id): (&'a Name, &'a GangId)| {
+        let state = gangs.get(id).filter(|state| state.given_up_to.is_none())?;
+        let (_, usage) = state.charges().find_map(|charge| charge.kueue.as_ref())?;
+        let reserved_at = state.reserved_at();
+        let pods: u64 = state.held.iter().flat_map(|held| &held.paid).map(|paid| u64::from(*paid)).sum();
+        // Whoever has just begun loses something too, the more the larger he is.
+        let seconds = u64::try_from(now.saturating_sub(reserved_at) / 1000).unwrap_or(0) + 1;
+        let leaving = match &state.held {
+            Some(held) => matches!(held.phase, Phase::Undoing(_)),
+            None => true,
+        };
+        let fact = state.fact.as_ref();
+        Some(Candidate {
+            id: id.clone(),
+            queue: queue.clone(),
+            priority: fact.map_or(i32::MIN, |fact| fact.priority),
+            queued_at: fact.map_or(Millis::MAX, |fact| fact.queued_at),
+            reserved_at,
+            // Nobody can be told to leave whose objects are not known.
+            leaving: leaving || fact.is_none(),
+            work: seconds.saturating_mul(pods),
+            usage: Cow::Borrowed(usage),
+        })
+    };
+    ids.filter_map(candidate).collect()
+}
+
+/// Whatever of a gang may charge a node: pods that are there, and places.
+pub(super) fn occupants(world: &World, id: &GangId, state: &GangState) -> Vec<Occupant> {
+    let pods = world.members(id, &state.owners).filter(|pod| pod.occupies().is_some());
+    let pods = pods.map(|pod| Occupant::Pod(pod.uid.clone()));
+    let seats = state.held.iter().flat_map(|held| held.seats()).filter(|(_, seat)| seat.node.is_some());
+    pods.chain(seats.map(|(at, _)| super::occupant(id, at))).collect()
+}
+
+/// Places for a request, on the cluster as it is when all holds have got what they wait for.
+pub(super) struct Places<'a, 'c> {
+    cluster: &'c mut Cluster,
+    world: &'a World,
+    preempting: Preempting<'a>,
+    request: &'a PlaceRequest,
+    /// By candidate, once it was asked about.
+    occupants: Vec<Option<Vec<Occupant>>>,
+}
+
+impl<'a, 'c> Places<'a, 'c> {
+    pub(super) fn new(
+        cluster: &'c mut Cluster,
+        world: &'a World,
+        preempting: Preempting<'a>,
+        request: &'a PlaceRequest,
+    ) -> Self {
+        let occupants = vec![None; preempting.candidates.len()];
+        Self { cluster, world, preempting, request, occupants }
+    }
+
+    /// The places that the request finds when these have left.
+    pub(super) fn find(&mut self, gone: &[usize]) -> Option<crate::place::Placement> {
+        gone.iter().for_each(|at| self.look_up(*at));
+        let savepoint = self.cluster.savepoint();
+        self.fulfil_holds();
+        for at in gone {
+            for occupant in self.occupants[*at].iter().flatten() {
+                self.cluster.lift(occupant);
+            }
+        }
+        let found = place(self.cluster, self.request).ok();
+        self.cluster.rollback(savepoint);
+        found
+    }
+
+    /// As if the victims of all holds had left, and those had come who wait for them.
+    fn fulfil_holds(&mut self) {
+        for holder in self.preempting.holders {
+            let Some(state) = self.preempting.gangs.get(holder) else { continue };
+            let Some(hold) = &state.hold else { continue };
+            for victim in hold.victims.keys() {
+                let Some(gone) = self.preempting.gangs.get(victim) else { continue };
+                if gone.given_up_to.as_ref() == Some(holder) {
+                    for occupant in occupants(self.world, victim, gone) {
+                        self.cluster.lift(&occupant);
+                    }
+                }
+            }
+            for set in &hold.admission.pod_sets {
+                let Some(shape) = state.expected(&set.name).cloned() else { continue };
+                for (node, count) in &set.nodes {
+                    self.cluster.lift(&Occupant::Kept { gang: holder.clone(), node: node.clone() });
+                    self.cluster.take_named(node, &shape, *count);
+                }
+            }
+        }
+    }
+
+    fn look_up(&mut self, at: usize) {
+        if self.occupants[at].is_none() {
+            let id = &self.preempting.candidates[at].id;
+            let state = self.preempting.gangs.get(id);
+            self.occupants[at] = Some(state.map_or_else(Vec::new, |state| occupants(self.world, id, state)));
+        }
+    }
+
+    /// Who takes how much on which node, cheap ones first.
+    fn by_node(&mut self, among: &[usize]) -> Taken {
+        let mut by_node = Taken::new();
+        for at in among {
+            self.look_up(*at);
+            for occupant in self.occupants[*at].iter().flatten() {
+                let node = self.cluster.charged_node(occupant);
+                let requests = self.cluster.charged_requests(occupant);
+                if let Some((node, requests)) = node.zip(requests) {
+                    by_node.entry(node).or_default().push((*at, requests.clone()));
+                }
+            }
+        }
+        by_node
+    }
+
+    /// For one pod set: the nodes where it costs least to make room, until there is enough; in one domain
+    /// if one is required.
+    fn cheapest_nodes(&mut self, set: &PodSetRequest, taken: &Taken) -> Vec<usize> {
+        let need = self.cluster.need(&set.ask);
+        let mut offers: BTreeMap<Option<u32>, Vec<Offer>> = BTreeMap::new();
+        let mut free: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+        let Some(view) = self.cluster.index(&need, (set.topology.as_ref(), &Grain::FINE), false) else {
+            return Vec::new();
+        };
+        let level = match &set.request.wish {
+            TopologyWish::Required(label) => view.tree.level(label),
+            _ => None,
+        };
+        for (node, slot) in view.suitable() {
+            let domain = level.and_then(|level| view.tree.domain_of(node, level)).map(|ix| ix.index() as u32);
+            let now = slot.space.fit_count(&need.requests);
+            *free.entry(domain).or_default() += u64::from(now);
+            let mut space = slot.space.clone();
+            let (mut gone, mut last) = (Vec::new(), now);
+            for (at, requests) in taken.get(&node).into_iter().flatten() {
+                space.uncharge(requests, 1);
+                if gone.last() != Some(at) {
+                    gone.push(*at);
+                }
+                let fit = space.fit_count(&need.requests);
+                if fit > last {
+                    offers.entry(domain).or_default().push(Offer {
+                        pods: u64::from(fit - now),
+                        cost: self.preempting.cost(&gone),
+                        node,
+                        gangs: gone.clone(),
+                    });
+                    last = fit;
+                }
+            }
+        }
+        let domains: BTreeSet<Option<u32>> = free.keys().copied().collect();
+        let chosen = domains.into_iter().filter_map(|domain| {
+            let there = offers.remove(&domain).unwrap_or_default();
+            let missing = u64::from(set.count).saturating_sub(free.get(&domain).copied().unwrap_or(0));
+            let gangs = enough(there, missing)?;
+            Some((self.preempting.cost(&gangs), gangs))
+        });
+        chosen.min().map(|(_, gangs)| gangs).unwrap_or_default()
+    }
+}
+
+/// By node: candidates, and what each of their pods there takes.
+type Taken = BTreeMap<NodeIx, Vec<(usize, Requests)>>;
+
+/// Some gangs of a node, and for how many more pods there is room without them.
+struct Offer {
+    pods: u64,
+    cost: Dear,
+    node: NodeIx,
+    gangs: Vec<usize>,
+}
+
+/// What it costs, roughly: the highest priority, how many, how new.
+type Dear = (i32, usize, Reverse<Millis>);
+
+/// The offers that cost least per pod until there are enough; one per node.
+fn enough(mut offers: Vec<Offer>, missing: u64) -> Option<Vec<usize>> {
+    let mut gangs: BTreeSet<usize> = BTreeSet::new();
+    if missing == 0 {
+        return Some(Vec::new());
+    }
+    offers.sort_by_key(|offer| {
+        let (priority, count, newest) = offer.cost;
+        // Gangs per pod, in thousandths.
+        (priority, count as u64 * 1000 / offer.pods.max(1), newest, offer.node)
+    });
+    let (mut left, mut by_node): (u64, BTreeMap<NodeIx, u64>) = (missing, BTreeMap::new());
+    for offer in offers {
+        let before = by_node.get(&offer.node).copied().unwrap_or(0);
+        if offer.pods > before {
+            left = left.saturating_sub(offer.pods - before);
+            by_node.insert(offer.node, offer.pods);
+            gangs.extend(offer.gangs);
+        }
+        if left == 0 {
+            return Some(gangs.into_iter().collect());
+        }
+    }
+    None
+}
+
+impl Preempting<'_> {
+    /// Of flavors that quota does not allow now, those that it may once others have left, in the order in which
+    /// they are to be tried: those for which only gangs of other queues have to go come first, then those with
+    /// which it borrows less; else the queue's order.
+    pub(super) fn reclaimable(
+        &self,
+        ground: Ground<'_>,
+        refused: &[Refusal],
+        asked: &BTreeMap<Name, Sum>,
+        taken: &BTreeMap<FlavorResource, Sum>,
+    ) -> Vec<FlavorOption> {
+        let mut options: Vec<(Possibility, FlavorOption)> = Vec::new();
+        for refusal in refused.iter().filter(|refusal| refusal.short) {
+            let wanted = asked.iter().filter_map(|(resource, sum)| {
+                let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
+                let sum = *sum + taken.get(&what).copied().unwrap_or(0);
+                Some((what, sum)).filter(|(what, sum)| *sum > ground.tree.available(&ground.queue.name, what))
+            });
+            let each: Vec<(Possibility, u32)> =
+                wanted.map(|(what, sum)| self.possibility(ground, what, sum)).collect();
+            let worst = each.iter().map(|(possible, _)| *possible).min().unwrap_or(Possibility::NoCandidates);
+            let borrow = each.iter().map(|(_, borrow)| *borrow).max().unwrap_or(0);
+            if worst > Possibility::NoCandidates {
+                let (position, flavor) = (refusal.position, refusal.flavor.clone());
+                options.push((worst, FlavorOption { position, flavor, borrow }));
+            }
+        }
+        options.sort_by_key(|(possible, option)| (Reverse(*possible), option.borrow));
+        options.into_iter().map(|(_, option)| option).collect()
+    }
+
+    /// What preemption could do about one resource of a flavor, and how high it would still borrow.
+    pub(super) fn possibility(
+        &self,
+        ground: Ground<'_>,
+        what: FlavorResource,
+        sum: Sum,
+    ) -> (Possibility, u32) {
+        let (tree, queue) = (ground.tree, &ground.queue.name);
+        if !is_considered(tree, queue, self.rules, &what, sum, self.fair.is_some()) {
+            return (Possibility::NoCandidates, 0);
+        }
+        let (short, usage) = (BTreeSet::from([what.clone()]), BTreeMap::from([(what, sum)]));
+        let preemptor = Preemptor {
+            queue,
+            rules: self.rules,
+            priority: self.priority,
+            queued_at: self.queued_at,
+            usage: &usage,
+            short: &short,
+            evicted_by: self.evicted_by,
+        };
+        possibility(tree, &preemptor, self.candidates, self.fair)
+    }
+
+    fn cost(&self, gangs: &[usize]) -> Dear {
+        let staying = || gangs.iter().map(|at| &self.candidates[*at]).filter(|candidate| !candidate.leaving);
+        let priority = staying().map(|candidate| candidate.priority).max().unwrap_or(i32::MIN);
+        let newest = staying().map(|candidate| candidate.reserved_at).max().unwrap_or(Millis::MAX);
+        (priority, staying().count(), Reverse(newest))
+    }
+}
+
+impl Room for Places<'_, '_> {
+    fn suffices(&mut self, gone: &[usize]) -> bool {
+        self.find(gone).is_some()
+    }
+
+    fn suggest(&mut self, among: &[usize]) -> Option<Vec<usize>> {
+        let by_node = self.by_node(among);
+        let savepoint = self.cluster.savepoint();
+        let mut gangs: Vec<usize> = Vec::new();
+        for set in &self.request.pod_sets {
+            gangs.extend(self.cheapest_nodes(set, &by_node));
+        }
+        self.cluster.rollback(savepoint);
+        gangs.sort_unstable();
+        gangs.dedup();
+        Some(gangs)
+    }
+}
