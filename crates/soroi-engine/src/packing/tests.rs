@@ -1,3 +1,5 @@
+//! Which node is best, for one pod at a time.
+
 use super::*;
 
 fn room(cpu: Amount, devices: &[u32]) -> Room {

@@ -1,3 +1,5 @@
+//! Every request that may be made, and what is said of those that make no sense.
+
 use std::fmt::Write as _;
 
 use expect_test::expect;
