@@ -78,6 +78,7 @@ struct Row {
     kind: &'static str,
     plural: &'static str,
     short: &'static [&'static str],
+    categories: &'static [&'static str],
     namespaced: bool,
     status: bool,
     selectable: &'static [&'static str],
@@ -92,6 +93,7 @@ const fn row(group: &'static str, kind: &'static str, plural: &'static str, rule
         kind,
         plural,
         short: &[],
+        categories: &[],
         namespaced: true,
         status: false,
         selectable: &[],
@@ -103,6 +105,11 @@ const fn row(group: &'static str, kind: &'static str, plural: &'static str, rule
 impl Row {
     const fn short(self, short: &'static [&'static str]) -> Self {
         Self { short, ..self }
+    }
+
+    /// Shown by `kubectl get all`.
+    const fn all(self) -> Self {
+        Self { categories: &["all"], ..self }
     }
 
     const fn cluster(self) -> Self {
@@ -135,7 +142,7 @@ impl Row {
             plural: self.plural.to_owned(),
             singular: self.kind.to_lowercase(),
             short_names: self.short.iter().map(|s| (*s).to_owned()).collect(),
-            categories: Vec::new(),
+            categories: self.categories.iter().map(|c| (*c).to_owned()).collect(),
             namespaced: self.namespaced,
             status: self.status,
             scale: self.scale.then(|| {
@@ -151,6 +158,7 @@ impl Row {
             selectable: self.selectable.iter().map(|s| (*s).to_owned()).collect(),
             slot: Arc::from(slot.as_str()),
             view: if self.group == "events.k8s.io" { View::NewEvent } else { View::Plain },
+            columns: crate::table::of_builtin(self.group, self.kind).into(),
             schema: OnceLock::new(),
         }
     }
@@ -164,7 +172,7 @@ fn table() -> Vec<Row> {
 
 fn core() -> Vec<Row> {
     vec![
-        row("", "Pod", "pods", pod::RULES).short(&["po"]).status().selectable(&[
+        row("", "Pod", "pods", pod::RULES).short(&["po"]).all().status().selectable(&[
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -189,6 +197,7 @@ fn core() -> Vec<Row> {
         row("", "Secret", "secrets", small::SECRET).selectable(&["type"]),
         row("", "Service", "services", small::SERVICE)
             .short(&["svc"])
+            .all()
             .status()
             .selectable(&["spec.clusterIP", "spec.type"]),
         row("", "ServiceAccount", "serviceaccounts", PLAIN).short(&["sa"]),
@@ -203,11 +212,11 @@ fn core() -> Vec<Row> {
 fn groups() -> Vec<Row> {
     vec![
         row("events.k8s.io", "Event", "events", PLAIN).short(&["ev"]).selectable(event::SELECTABLE),
-        row("batch", "Job", "jobs", job::RULES).status().selectable(&["status.successful"]),
-        row("apps", "Deployment", "deployments", small::REPLICATED).short(&["deploy"]).status().scale(),
-        row("apps", "ReplicaSet", "replicasets", small::REPLICATED).short(&["rs"]).status().scale(),
-        row("apps", "StatefulSet", "statefulsets", small::REPLICATED).short(&["sts"]).status().scale(),
-        row("apps", "DaemonSet", "daemonsets", small::TEMPLATED).short(&["ds"]).status(),
+        row("batch", "Job", "jobs", job::RULES).all().status().selectable(&["status.successful"]),
+        row("apps", "Deployment", "deployments", small::REPLICATED).short(&["deploy"]).all().status().scale(),
+        row("apps", "ReplicaSet", "replicasets", small::REPLICATED).short(&["rs"]).all().status().scale(),
+        row("apps", "StatefulSet", "statefulsets", small::REPLICATED).short(&["sts"]).all().status().scale(),
+        row("apps", "DaemonSet", "daemonsets", small::TEMPLATED).short(&["ds"]).all().status(),
         row("scheduling.k8s.io", "PriorityClass", "priorityclasses", small::PRIORITY_CLASS)
             .short(&["pc"])
             .cluster(),
@@ -240,6 +249,11 @@ pub(crate) fn resources() -> Vec<Resource> {
 /// The schema of a built-in kind, compiled at its first use in the process.
 pub(crate) fn schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
     schemas::of(group, kind)
+}
+
+/// The JSON schema of a built-in kind, with all that it refers to.
+pub(crate) fn schema_source(group: &str, kind: &str) -> Option<Value> {
+    schemas::source(group, kind)
 }
 
 /// Creates what a new cluster has: its namespaces, and the CRDs that were asked for.

@@ -16,7 +16,7 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     full.split(';').next().unwrap_or("").trim()
 }
 
-/// A body as JSON, whether it was sent as JSON or YAML.
+/// A body as JSON, whether it was sent as JSON, YAML or Protobuf.
 ///
 /// # Errors
 /// 415 for another format, 400 when it does not parse.
@@ -24,8 +24,9 @@ pub(crate) fn value(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError>
     match media_type(headers) {
         "" | "application/json" => json(body),
         "application/yaml" => yaml(body),
+        "application/vnd.kubernetes.protobuf" => crate::protobuf::object(body),
         other => {
-            let supported = "application/json, application/yaml";
+            let supported = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
             Err(ApiError::unsupported_media(format!(
                 "the body of the request was in an unknown format - accepted media types include: {supported} (not {other})"
             )))

@@ -2,16 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::request::Parts;
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::reply::Reply;
 use crate::resource::{Resource, group_version};
 use crate::status::ApiError;
+use crate::{Shared, openapi};
+
+mod aggregated;
+
+const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers a GET outside the resources.
-pub(crate) fn answer(shared: &Shared, segments: &[&str]) -> Result<Reply, ApiError> {
+pub(crate) fn answer(shared: &Shared, parts: &Parts, segments: &[&str]) -> Result<Reply, ApiError> {
+    let accepted = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
     match segments {
+        ["api" | "apis"] if aggregated::is_wanted(accepted) => {
+            Ok(aggregated::answer(&shared.registry(), segments == ["api"]))
+        }
+        ["openapi", "v2"] if accepted.contains("protobuf") => {
+            Ok(Reply::ok(Bytes::from_static(openapi::NOTHING_IN_V2)).of_type(OPENAPI_V2))
+        }
+        ["openapi", "v3"] => Ok(Reply::value(&openapi::index(shared))),
+        ["openapi", "v3", path @ ..] => Ok(Reply::value(&openapi::document(shared, path)?)),
         ["healthz" | "readyz" | "livez", ..] => Ok(Reply::word("ok")),
         ["version"] => Ok(Reply::value(&version())),
         ["api"] => Ok(Reply::value(&json!({

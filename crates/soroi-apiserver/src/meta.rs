@@ -84,12 +84,13 @@ pub(crate) fn errors(object: &Value, rule: NameRule) -> Vec<FieldError> {
     errors.extend(label_errors(object::at(object, &["metadata", "labels"]), "metadata.labels"));
     errors
         .extend(annotation_errors(object::at(object, &["metadata", "annotations"]), "metadata.annotations"));
-    for finalizer in object::finalizers(object) {
+    for (at, finalizer) in object::finalizers(object).iter().enumerate() {
         let text = finalizer.as_str().unwrap_or("");
-        errors.extend(qualified_name_errors(text, "metadata.finalizers"));
+        let field = format!("metadata.finalizers[{at}]");
+        errors.extend(qualified_name_errors(text, &field));
         if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid("metadata.finalizers", text, why));
+            errors.push(FieldError::invalid(&field, text, why));
         }
     }
     owner_errors(object, &mut errors);
@@ -201,7 +202,7 @@ mod tests {
                 "metadata.name: Invalid value: \"Not_Good\": a lowercase RFC 1123 subdoma",
                 "metadata.labels: Invalid value: \"a b\": name part must consist of alpha",
                 "metadata.labels: Invalid value: \"v v\": a valid label must be an empty ",
-                "metadata.finalizers: Invalid value: \"plain\": name is neither a standar",
+                "metadata.finalizers[0]: Invalid value: \"plain\": name is neither a stan",
                 "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
             ]
         );

@@ -35,7 +35,9 @@ impl Patch {
         match decode::media_type(headers) {
             "application/json-patch+json" => json::parse(body).map(Self::Json),
             "application/merge-patch+json" => object(body).map(Self::Merge),
-            "application/strategic-merge-patch+json" if !resource.custom => object(body).map(Self::Strategic),
+            "application/strategic-merge-patch+json" if !resource.custom => {
+                strategic(body).map(Self::Strategic)
+            }
             "application/apply-patch+yaml" => match decode::yaml(body)? {
                 value @ Value::Object(_) => Ok(Self::Apply(value)),
                 _ => Err(ApiError::bad_request("error decoding patch: the configuration is not an object")),
@@ -73,6 +75,18 @@ impl Patch {
             return Err(ApiError::bad_request("the patch leaves no object"));
         }
         Ok(object)
+    }
+}
+
+fn strategic(body: &[u8]) -> Result<Value, ApiError> {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) if !value.is_object() => {
+            let found = decode::type_word(&value);
+            Err(ApiError::bad_request(format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )))
+        }
+        _ => object(body),
     }
 }
 

@@ -207,7 +207,12 @@ fn revision(query: &Query, watching: bool, paging: bool) -> Result<Revision, Api
             let number = text.parse().map_err(|_| {
                 let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
                 let error = FieldError::invalid("resourceVersion", text, why);
-                ApiError::invalid("", "", "", &[error])
+                // A watch fails at another place in Kubernetes, which has no better word for it.
+                if watching {
+                    ApiError::unknown(error.to_string())
+                } else {
+                    ApiError::invalid("", "", "", &[error])
+                }
             })?;
             let exactly = rule == "Exact";
             Ok(if exactly { Revision::Exactly(number) } else { Revision::AtLeast(number) })

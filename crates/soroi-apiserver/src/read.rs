@@ -8,16 +8,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::ACCEPT;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::builtin::event;
-use crate::query::{ListOptions, Page, Revision};
+use crate::query::{ListOptions, Page, Query, Revision};
 use crate::reply::Reply;
 use crate::resource::{Resource, View};
 use crate::select::Selection;
 use crate::status::ApiError;
 use crate::store::{Key, State, Stored, encode};
+use crate::table::{self, Included};
 
 /// A stored value as a resource shows it.
 pub(crate) fn show(resource: &Resource, value: Value) -> Value {
@@ -43,23 +45,45 @@ pub(crate) fn show_json(resource: &Resource, stored: &Stored) -> Bytes {
     }
 }
 
-/// How much of an object a reader asks for.
+/// How much of an object a reader asks for, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
     /// `PartialObjectMetadata`.
     Metadata,
+    /// Rows of a table, for people.
+    Table(Included),
 }
 
 impl Extent {
-    /// Reads the `Accept` header.
-    pub(crate) fn parse(headers: &HeaderMap) -> Self {
+    /// Reads the `Accept` header: the first form in it that we know.
+    ///
+    /// # Errors
+    /// 400 for rows that should carry what no row can.
+    pub(crate) fn parse(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let accepted = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
-        if accepted.contains("as=PartialObjectMetadata") { Self::Metadata } else { Self::Whole }
+        // Clients that take Protobuf, too, are answered in JSON, which they take as well.
+        let known = accepted.split(',').map(str::trim).filter(|form| !form.contains("protobuf"));
+        let first = known.into_iter().next().unwrap_or("");
+        let wanted = |kind: &str| first.split(';').any(|part| part.trim() == kind);
+        if wanted("as=PartialObjectMetadata") || wanted("as=PartialObjectMetadataList") {
+            return Ok(Self::Metadata);
+        }
+        if !wanted("as=Table") {
+            return Ok(Self::Whole);
+        }
+        match query.get("includeObject") {
+            None | Some("" | "Metadata") => Ok(Self::Table(Included::Metadata)),
+            Some("Object") => Ok(Self::Table(Included::Object)),
+            Some("None") => Ok(Self::Table(Included::Nothing)),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
     }
 
-    /// The object as JSON text.
-    pub(crate) fn show(self, resource: &Resource, stored: &Stored) -> Bytes {
+    /// The object as JSON text, as it looks at a moment.
+    pub(crate) fn show(self, resource: &Resource, stored: &Stored, now: Timestamp) -> Bytes {
         match self {
             Self::Whole => show_json(resource, stored),
             Self::Metadata => encode(&json!({
@@ -67,6 +91,7 @@ impl Extent {
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": stored.value.get("metadata"),
             })),
+            Self::Table(included) => table::encode_one(resource, stored, included, now),
         }
     }
 }
@@ -139,15 +164,25 @@ pub(crate) fn list(
     if let Some(remaining) = listed.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
-    Ok(Reply::ok(encode_list(resource, options.extent, &metadata, &listed.objects)))
+    Ok(Reply::ok(encode_list(resource, options.extent, &metadata, &listed.objects, shared.clock.now())))
 }
 
-fn encode_list(resource: &Resource, extent: Extent, metadata: &Value, objects: &[Arc<Stored>]) -> Bytes {
-    let items: Vec<Bytes> = objects.iter().map(|o| extent.show(resource, o)).collect();
+fn encode_list(
+    resource: &Resource,
+    extent: Extent,
+    metadata: &Value,
+    objects: &[Arc<Stored>],
+    now: Timestamp,
+) -> Bytes {
     let (kind, version) = match extent {
         Extent::Whole => (resource.list_kind.clone(), resource.api_version()),
         Extent::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+        Extent::Table(included) => {
+            let objects = objects.iter().map(Arc::as_ref);
+            return table::encode(resource, metadata, objects, included, now);
+        }
     };
+    let items: Vec<Bytes> = objects.iter().map(|o| extent.show(resource, o, now)).collect();
     let size: usize = items.iter().map(|i| i.len() + 1).sum();
     let mut text = Vec::with_capacity(size + 256);
     let head = format!("{{\"kind\":{kind:?},\"apiVersion\":{version:?},\"metadata\":{metadata},\"items\":[");

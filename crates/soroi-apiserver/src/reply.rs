@@ -96,6 +96,11 @@ impl Reply {
         Self { content_type: "text/plain; charset=utf-8", ..Self::ok(Bytes::from_static(word.as_bytes())) }
     }
 
+    /// The same in another media type.
+    pub(crate) fn of_type(self, content_type: &'static str) -> Self {
+        Self { content_type, ..self }
+    }
+
     /// 200 with a stream of JSON lines.
     pub(crate) fn lines(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { body: ReplyBody::lines(stream), ..Self::ok(Bytes::new()) }

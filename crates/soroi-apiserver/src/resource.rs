@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::builtin::Rules;
 use crate::schema::Schema;
+use crate::table::Column;
 
 /// One kind of object that the server stores.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Resource {
     pub(crate) slot: Arc<str>,
     /// How this resource shows what is stored.
     pub(crate) view: View,
+    /// What a table of its objects shows.
+    pub(crate) columns: Arc<[Column]>,
     /// The schema: made at once for CRDs, at first use for built-in kinds.
     pub(crate) schema: OnceLock<Option<Arc<Schema>>>,
 }

@@ -18,7 +18,7 @@ use crate::resource::Resource;
 use crate::select::Selection;
 use crate::status::ApiError;
 use crate::write::Call;
-use crate::{Shared, delete, discovery, read, subresource, watch, write};
+use crate::{Shared, delete, discovery, read, review, subresource, watch, write};
 
 /// Answers one request.
 pub(crate) async fn answer<B>(shared: Arc<Shared>, request: Request<B>) -> Response<ReplyBody>
@@ -90,9 +90,14 @@ fn dispatch(
     let (group, version, rest) = match segments.as_slice() {
         ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
         ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-        other if parts.method == Method::GET => return discovery::answer(shared, other),
+        other if parts.method == Method::GET => return discovery::answer(shared, parts, other),
         _ => return Err(ApiError::no_path()),
     };
+    if let [plural] = rest
+        && review::is_asked(group)
+    {
+        return review::answer(parts, group, plural, &user(parts).name, &body);
+    }
     let target = target(shared, group, version, rest)?;
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     if target.name.is_none() {
@@ -145,13 +150,13 @@ fn on_collection(
     match parts.method {
         Method::GET if query.flag("watch") => {
             let mut options = ListOptions::parse(query, true)?;
-            options.extent = Extent::parse(&parts.headers);
+            options.extent = Extent::parse(&parts.headers, query)?;
             let selection = select(&options)?;
             Ok(Reply::lines(watch::start(shared, resource, namespace, selection, &options)?))
         }
         Method::GET => {
             let mut options = ListOptions::parse(query, false)?;
-            options.extent = Extent::parse(&parts.headers);
+            options.extent = Extent::parse(&parts.headers, query)?;
             let selection = select(&options)?;
             read::list(shared, resource, namespace, &selection, &options)
         }
@@ -191,11 +196,12 @@ fn on_object(
     let name = target.name.as_deref().unwrap_or("");
     if parts.method == Method::GET && plain {
         if query.flag("watch") && target.subresource.is_empty() {
-            return watch_one(shared, &target, name, query);
+            return watch_one(shared, parts, &target, name, query);
         }
         let stored =
             read::get(&shared.store.lock(), resource, target.namespace.as_deref().unwrap_or(""), name)?;
-        return Ok(Reply::ok(Extent::parse(&parts.headers).show(resource, &stored)));
+        let extent = Extent::parse(&parts.headers, query)?;
+        return Ok(Reply::ok(extent.show(resource, &stored, shared.clock.now())));
     }
     let options = match parts.method {
         Method::PUT => "UpdateOptions",
@@ -215,8 +221,15 @@ fn on_object(
 }
 
 /// A watch on the path of one object: the same as with a selector for its name.
-fn watch_one(shared: &Arc<Shared>, target: &Target, name: &str, query: &Query) -> Result<Reply, ApiError> {
+fn watch_one(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    target: &Target,
+    name: &str,
+    query: &Query,
+) -> Result<Reply, ApiError> {
     let mut options = ListOptions::parse(query, true)?;
+    options.extent = Extent::parse(&parts.headers, query)?;
     let fields = std::mem::take(&mut options.fields).with_name(name).resolve(&target.resource)?;
     let selection = Selection { labels: options.labels.clone(), fields };
     let namespace = target.namespace.as_deref();
@@ -231,18 +244,9 @@ fn call(
     options_kind: &str,
 ) -> Result<Call, ApiError> {
     let options = WriteOptions::parse(query, options_kind)?;
-    let header = |name: &str| parts.headers.get(name).and_then(|v| v.to_str().ok());
-    let user = User {
-        name: header("impersonate-user").unwrap_or("kubernetes-admin").to_owned(),
-        groups: parts
-            .headers
-            .get_all("impersonate-group")
-            .iter()
-            .filter_map(|v| v.to_str().ok())
-            .map(str::to_owned)
-            .collect(),
-    };
-    let agent = header("user-agent").and_then(|agent| agent.split('/').next()).unwrap_or("unknown");
+    let user = user(parts);
+    let agent = parts.headers.get("user-agent").and_then(|v| v.to_str().ok());
+    let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or("unknown");
     Ok(Call {
         shared: shared.clone(),
         resource: target.resource.clone(),
@@ -255,6 +259,21 @@ fn call(
         applying: false,
         warnings: Vec::new(),
     })
+}
+
+/// Who asks: an administrator, or whom that one plays.
+fn user(parts: &Parts) -> User {
+    let header = |name: &str| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    User {
+        name: header("impersonate-user").unwrap_or("kubernetes-admin").to_owned(),
+        groups: parts
+            .headers
+            .get_all("impersonate-group")
+            .iter()
+            .filter_map(|v| v.to_str().ok())
+            .map(str::to_owned)
+            .collect(),
+    }
 }
 
 fn finish(reply: Result<Reply, ApiError>, call: Call, warnings: &mut Vec<String>) -> Result<Reply, ApiError> {

@@ -369,6 +369,11 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
+    /// 401: nobody knows who asks.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
     /// 405: the verb is not served here.
     pub(crate) fn method_not_allowed() -> Self {
         let text = "the server does not allow this method on the requested resource";
@@ -385,6 +390,11 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
     }
 
+    /// 431: the path and headers are larger than the server takes.
+    pub(crate) fn head_too_large(bytes_max: usize) -> Self {
+        Self::new(431, "", format!("the request's head is too large: limit is {bytes_max}"))
+    }
+
     /// 415: the body's format is not understood.
     pub(crate) fn unsupported_media(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
@@ -398,6 +408,14 @@ impl ApiError {
         }
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         Self { details: Some(details), ..Self::new(429, "TooManyRequests", message) }
+    }
+
+    /// 501: a pod of a simulated node has no process that could be asked.
+    pub(crate) fn simulated(what: &str) -> Self {
+        let text = format!(
+            "pods of this cluster are simulated, no process runs in them, so there is no {what}: what they do is in their status (kubectl describe pod)"
+        );
+        Self::new(501, "NotImplemented", text)
     }
 
     /// 500 without a reason, as Kubernetes answers where it has no better error.

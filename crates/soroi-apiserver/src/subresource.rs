@@ -16,10 +16,14 @@ mod eviction;
 mod resize;
 mod scale;
 
+/// What a real kubelet would be asked for.
+const SIMULATED: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
 /// Does the resource have this subresource, beside status?
 pub(crate) fn exists(resource: &Resource, name: &str) -> bool {
     match name {
         "binding" | "eviction" | "resize" => &*resource.slot == PODS,
+        simulated if SIMULATED.contains(&simulated) => &*resource.slot == PODS,
         "scale" => resource.scale.is_some(),
         _ => false,
     }
@@ -35,6 +39,7 @@ pub(crate) fn answer(call: &mut Call, parts: &Parts, body: Bytes) -> Result<Repl
         ("resize", &Method::PUT | &Method::PATCH) => resize::resize(call, parts, &body),
         ("scale", &Method::PUT) => scale::replace(call, &decode::value(headers, &body)?),
         ("scale", &Method::PATCH) => scale::patch(call, headers, &body),
+        (simulated, _) if SIMULATED.contains(&simulated) => Err(ApiError::simulated(simulated)),
         _ => Err(ApiError::method_not_allowed()),
     }
 }

@@ -28,7 +28,9 @@ mod crud;
 mod deletion;
 mod events;
 mod jobs;
+mod kubectl;
 mod misc;
+mod nonsense;
 mod pods;
 mod properties;
 mod speed;
@@ -70,6 +72,7 @@ impl World {
             .uri(full_path(path))
             .header("content-type", media)
             .header("user-agent", "tests/1")
+            .header("accept", accepted(format))
             .body(Body::from(body.into_bytes()))
             .unwrap();
         let response = self.client.send(request).await.unwrap();
@@ -107,6 +110,20 @@ impl World {
             out.push('\n');
         }
         out
+    }
+}
+
+/// What is asked for by `GET:table` and the like.
+fn accepted(format: &str) -> &'static str {
+    match format {
+        "table" => "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+        "aggregated" => {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+        }
+        "metadata" => {
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+        }
+        _ => "application/json",
     }
 }
 

@@ -194,7 +194,8 @@ impl Watcher {
     }
 
     fn line_of(&self, change: Change, stored: &Stored) -> Bytes {
-        event_line(change, |text| text.extend_from_slice(&self.extent.show(&self.resource, stored)))
+        let now = self.shared.clock.now();
+        event_line(change, |text| text.extend_from_slice(&self.extent.show(&self.resource, stored, now)))
     }
 
     /// A BOOKMARK event: the revision, and perhaps that the initial events are complete.

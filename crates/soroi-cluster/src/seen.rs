@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use serde::Deserialize;
 
-pub(crate) use node::Node;
+pub(crate) use node::{KUBELET_VERSION, Node};
 pub(crate) use pod::{Container, Phase, Pod, Restart, State, Status, with_condition};
 
 use crate::cache::Key;

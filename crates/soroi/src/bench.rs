@@ -4,6 +4,7 @@ mod cluster;
 mod engine;
 mod load;
 mod packing;
+mod up;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,6 +37,10 @@ pub(crate) enum Command {
     /// Replays pods with GPUs, whole ones and parts of them, on the nodes of the trace, until what
     /// they ask for is all of its GPUs; says how much is allocated then, for each way of packing.
     Packing(packing::Args),
+    /// `soroi up`: ready, creating over loopback while somebody watches, showing it all
+    ///
+    /// Server and client share this machine and this process. Build with --release.
+    Up(up::Args),
 }
 
 /// How it is measured and shown.
@@ -88,33 +93,41 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let args = match command {
-        Command::Engine(args) => args,
-        Command::Packing(args) => return packing::run(args, out).map(|()| ExitCode::SUCCESS),
-        Command::Cluster(args) => return cluster::run(args, out).map(|()| ExitCode::SUCCESS),
-    };
-    let figures = engine::measure(args.rounds, args.shrink)?;
-    match args.output {
+    match command {
+        Command::Cluster(args) => cluster::run(args, out)?,
+        Command::Packing(args) => packing::run(args, out)?,
+        Command::Engine(args) => {
+            let figures = engine::measure(args.rounds, args.shrink)?;
+            show(out, "engine", args.output, (args.rounds, args.shrink), &figures)?;
+        }
+        Command::Up(args) => show(out, "up", args.output, (args.rounds(), 1), &up::measure(args)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes figures, for programs or for people.
+fn show(
+    out: &mut dyn Write,
+    benchmark: &'static str,
+    output: Output,
+    (rounds, shrink): (u32, u32),
+    figures: &[Figure],
+) -> anyhow::Result<()> {
+    match output {
         Output::Json => {
             let optimized = !cfg!(debug_assertions);
-            let report = Report {
-                benchmark: "engine",
-                rounds: args.rounds,
-                shrink: args.shrink,
-                optimized,
-                figures: &figures,
-            };
+            let report = Report { benchmark, rounds, shrink, optimized, figures };
             serde_json::to_writer_pretty(&mut *out, &report)?;
             writeln!(out)?;
         }
         Output::Table => {
             if cfg!(debug_assertions) {
-                writeln!(out, "This is a debug build: use `cargo run --release -- bench engine`.\n")?;
+                writeln!(out, "This is a debug build: use `cargo run --release -- bench {benchmark}`.\n")?;
             }
-            write!(out, "{}", table(&figures))?;
+            write!(out, "{}", table(figures))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn table(figures: &[Figure]) -> Table {

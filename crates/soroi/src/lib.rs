@@ -11,6 +11,7 @@ mod demo;
 mod manifests;
 mod run;
 mod show;
+mod up;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -44,6 +45,15 @@ enum Command {
     /// The exit status says whether the policy Unified kept its promise: nothing held while the gang does
     /// not fit, all of it started when it does.
     Demo(demo::Args),
+    /// Start a Kubernetes API on this machine, with simulated nodes and Soroi in it
+    ///
+    /// A cluster in this process, for any kubectl: no Docker, nothing to install. Its nodes and pods are
+    /// simulated, its state lives in memory, and it is gone when the command ends. Writes a kubeconfig
+    /// and prints the line that a shell needs to use it; or runs a command with it:
+    ///
+    ///     soroi up --nodes 4 --gpus 8 -- kubectl get nodes
+    #[command(verbatim_doc_comment)]
+    Up(up::Args),
     /// Run on a cluster: admit, place and bind gangs
     ///
     /// Takes part in the election of a leader, so that several can run side by side. Ends in good
@@ -94,6 +104,7 @@ enum Output {
 pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Up(args) => up::run(&args, out),
         Command::Run(args) => run::run(&args),
         Command::Adopt(args) => adopt::run(&args, out),
         Command::Crds => crds::run(out),

@@ -99,10 +99,17 @@ pub(crate) fn install_crypto() -> anyhow::Result<()> {
     provider.install_default().map_err(|_| anyhow::anyhow!("another crypto provider is installed already"))
 }
 
+/// Only what goes wrong, for commands that a person sits in front of.
+pub(crate) fn start_quiet_log() {
+    start_log_at(Log::Text, tracing_subscriber::filter::LevelFilter::WARN);
+}
+
 fn start_log(log: Log) {
-    let filter = EnvFilter::builder()
-        .with_default_directive(tracing_subscriber::filter::LevelFilter::INFO.into())
-        .from_env_lossy();
+    start_log_at(log, tracing_subscriber::filter::LevelFilter::INFO);
+}
+
+fn start_log_at(log: Log, level: tracing_subscriber::filter::LevelFilter) {
+    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
@@ -203,22 +210,27 @@ pub(crate) async fn access(kubeconfig: Option<&std::path::Path>) -> anyhow::Resu
 }
 
 /// The signals that ask us to end.
-struct Stop {
+pub(crate) struct Stop {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 impl Stop {
-    fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
     /// Waits for one of them.
-    async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+
+    /// Waits for the one that no key on a keyboard sends.
+    pub(crate) async fn terminated(&mut self) {
+        self.terminate.recv().await;
     }
 }

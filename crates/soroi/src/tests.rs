@@ -20,6 +20,7 @@ fn help_teaches_the_commands() {
 
         Commands:
           demo       See the problem and its solution: one cluster, one story, four placement policies
+          up         Start a Kubernetes API on this machine, with simulated nodes and Soroi in it
           run        Run on a cluster: admit, place and bind gangs
           adopt      Take over a cluster from Kueue and Volcano, or say what that would change
           crds       Print the custom resource definitions as YAML

@@ -188,6 +188,7 @@ fn defined(crd: &Value) -> Option<Resource> {
         selectable,
         slot,
         view: View::Plain,
+        columns: crate::table::of_custom(version).into(),
         schema: OnceLock::from(schema),
     })
 }

@@ -130,14 +130,24 @@ fn check_selector(job: &Value, spec: &Value, template: &Value, errors: &mut Vec<
     };
     let labels = object::map(template, &["metadata", "labels"]);
     let parsed = LabelSelector::from_object(selector);
+    if !object::flag(spec, &["manualSelector"]) {
+        check_generated(job, selector, parsed.as_ref(), labels, errors);
+    }
     if parsed.as_ref().is_none_or(|s| !s.matches(labels)) {
         let shown = labels.cloned().unwrap_or_default();
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", shown, why));
     }
-    if object::flag(spec, &["manualSelector"]) {
-        return;
-    }
+}
+
+/// The selector and the labels that the server itself gives a Job.
+fn check_generated(
+    job: &Value,
+    selector: &Value,
+    parsed: Option<&LabelSelector>,
+    labels: Option<&object::Fields>,
+    errors: &mut Vec<FieldError>,
+) {
     let (uid, name) = (object::meta(job, "uid"), object::meta(job, "name"));
     for (key, value) in [(UID_LABEL, uid), (NAME_LABEL, name)] {
         let field = format!("spec.template.metadata.labels[{key}]");

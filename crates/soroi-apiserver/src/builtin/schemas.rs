@@ -23,6 +23,14 @@ use crate::schema::{Schema, compile_builtin};
 /// wait for thirty.
 macro_rules! table {
     ($(($group:literal, $kind:literal) => $type:ty,)*) => {
+        /// The schema of a built-in kind, as the types say it.
+        pub(super) fn source(group: &str, kind: &str) -> Option<serde_json::Value> {
+            match (group, kind) {
+                $(($group, $kind) => Some(schemars::schema_for!($type).to_value()),)*
+                _ => None,
+            }
+        }
+
         /// The schema of a built-in kind.
         pub(super) fn of(group: &str, kind: &str) -> Option<Arc<Schema>> {
             match (group, kind) {

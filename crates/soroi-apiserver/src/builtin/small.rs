@@ -154,6 +154,9 @@ fn service(service: &mut Value) {
     set_default(spec, "type", "ClusterIP");
     set_default(spec, "sessionAffinity", "None");
     set_default(spec, "internalTrafficPolicy", "Cluster");
+    if let Some(address) = spec.get("clusterIP").cloned() {
+        set_default(spec, "clusterIPs", json!([address]));
+    }
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let port = object::fields_mut(port);
         set_default(port, "protocol", "TCP");

@@ -17,10 +17,18 @@ const DEPTH_MAX: usize = 128;
 
 /// Parses the list of operations.
 pub(crate) fn parse(body: &[u8]) -> Result<json_patch::Patch, ApiError> {
-    let list: Vec<Value> = serde_json::from_slice(body).map_err(|_| {
+    let mut list: Vec<Value> = serde_json::from_slice(body).map_err(|_| {
         let found = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp";
         ApiError::bad_request(format!("error decoding patch: {found}"))
     })?;
+    for operation in &mut list {
+        // Kubernetes takes a missing value as null.
+        if let Some(fields) = operation.as_object_mut()
+            && matches!(fields.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
+        {
+            fields.entry("value").or_insert(Value::Null);
+        }
+    }
     let patch: json_patch::Patch = serde_json::from_value(Value::Array(list))
         .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
     if patch.len() > OPERATIONS_MAX {

@@ -84,6 +84,15 @@ impl Schema {
             };
             let Some(child) = child else { continue };
             if inner.is_null() && !self.nodes[child].is_free() {
+                let in_map = !node.properties.contains_key(name);
+                if in_map
+                    && self.nodes[child].kind == Kind::String
+                    && self.nodes[child].special == Special::None
+                {
+                    // Into a map Go's decoder puts what is nothing of its type.
+                    *inner = Value::String(String::new());
+                    continue;
+                }
                 gone.push(name.clone());
                 continue;
             }

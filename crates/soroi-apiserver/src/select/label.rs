@@ -40,18 +40,23 @@ impl LabelSelector {
         if tokens.peek() == Token::End {
             return Ok(Self::default());
         }
+        let refuse = |found: &Token<'_>, expected: &str| {
+            Err(ApiError::bad_request(format!("found '{}', expected: {expected}", found.text())))
+        };
+        let mut begins = "!, identifier, or 'end of string'";
         loop {
+            match tokens.peek() {
+                Token::Word(_) | Token::Not => {}
+                other => return refuse(&other, begins),
+            }
             requirements.push(
                 requirement(&mut tokens)
                     .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?,
             );
             match tokens.next() {
                 Token::End => return Ok(Self { requirements }),
-                Token::Comma => {}
-                other => {
-                    let why = format!("found {:?}, expected: ',' or 'end of string'", other.text());
-                    return Err(ApiError::bad_request(why));
-                }
+                Token::Comma => begins = "identifier after ','",
+                other => return refuse(&other, "',' or 'end of string'"),
             }
         }
     }
@@ -133,7 +138,7 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, String> {
     }
     let key = match tokens.next() {
         Token::Word(word) => word.to_owned(),
-        other => return Err(format!("found {:?}, expected: identifier", other.text())),
+        other => return Err(format!("found '{}', expected: identifier", other.text())),
     };
     check_key(&key)?;
     if negated {
@@ -156,7 +161,7 @@ fn rule(tokens: &mut Tokens<'_>) -> Result<Rule, String> {
         Token::Word("notin") => Ok(Rule::NotIn(values(tokens)?)),
         other => {
             let expected = "in, notin, =, ==, !=, gt, lt";
-            Err(format!("found {:?}, expected: {expected}", other.text()))
+            Err(format!("found '{}', expected: {expected}", other.text()))
         }
     }
 }
@@ -169,7 +174,7 @@ fn one_value(tokens: &mut Tokens<'_>) -> Result<String, String> {
             Ok(word.to_owned())
         }
         Token::End | Token::Comma => Ok(String::new()),
-        other => Err(format!("found {:?}, expected: identifier", other.text())),
+        other => Err(format!("found '{}', expected: identifier", other.text())),
     }
 }
 
@@ -182,7 +187,7 @@ fn one_number(tokens: &mut Tokens<'_>) -> Result<i64, String> {
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, String> {
     match tokens.next() {
         Token::Open => {}
-        other => return Err(format!("found {:?} expected: '('", other.text())),
+        other => return Err(format!("found '{}' expected: '('", other.text())),
     }
     let mut values = Vec::new();
     loop {
@@ -194,7 +199,7 @@ fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, String> {
                 values.dedup();
                 return Ok(values);
             }
-            other => return Err(format!("found {:?}, expected: ',' or ')'", other.text())),
+            other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
         }
     }
 }
@@ -339,10 +344,11 @@ mod tests {
     #[test]
     fn malformed_selectors_say_where() {
         let cases = [
-            ("=x", "unable to parse requirement: found \"=\", expected: identifier"),
-            ("a in b", "unable to parse requirement: found \"b\" expected: '('"),
-            ("a=b c", "found \"c\", expected: ',' or 'end of string'"),
-            ("a,", "unable to parse requirement: found \"\", expected: identifier"),
+            ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("!=x", "found '!=', expected: !, identifier, or 'end of string'"),
         ];
         for (text, message) in cases {
             assert_eq!(LabelSelector::parse(text).unwrap_err().message, message, "{text}");

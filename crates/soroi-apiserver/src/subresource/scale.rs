@@ -78,11 +78,16 @@ fn of(resource: &Resource, value: &Value) -> Result<Value, ApiError> {
             metadata[key] = object::meta(value, key).into();
         }
     }
+    // As in Go's type, where none is not written.
+    let spec = match number(spec_replicas) {
+        0 => json!({}),
+        replicas => json!({ "replicas": replicas }),
+    };
     Ok(json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
-        "spec": { "replicas": number(spec_replicas) },
+        "spec": spec,
         "status": status,
     }))
 }

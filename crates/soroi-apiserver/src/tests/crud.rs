@@ -166,7 +166,7 @@ fn lists_are_narrowed_and_paged() {
             GET configmaps?labelSelector=t+notin+(x)
                 200 ConfigMapList [b]
             GET configmaps?labelSelector=t%3D%3D%3Dx
-                400 BadRequest unable to parse requirement: found "=", expected: identifier
+                400 BadRequest unable to parse requirement: found '=', expected: identifier
             GET configmaps?fieldSelector=metadata.name%3Db
                 200 ConfigMapList [b]
             GET /api/v1/configmaps?fieldSelector=metadata.name%3Da,metadata.namespace!%3Ddefault

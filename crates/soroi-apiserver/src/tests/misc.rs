@@ -82,7 +82,7 @@ fn the_server_describes_itself() {
             DELETE /api/v1/pods
                 405 MethodNotAllowed the server does not allow this method on the requested resource
             GET pods/a/log
-                404 NotFound the server could not find the requested resource
+                501 NotImplemented pods of this cluster are simulated, no process runs in them, so there is no log: what they do is in their status (kubectl describe pod)
             GET /api/v1/pods/a
                 404 NotFound the server could not find the requested resource
             GET /
@@ -97,11 +97,11 @@ fn bodies_are_bounded_and_must_be_understood() {
         let long = format!("{{metadata: {{name: a}}, data: {{k: {}}}}}", "v".repeat(200));
         let (code, value, _) = world.send("POST", "configmaps", &long).await;
         assert_eq!((code, value["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
-        let protobuf = http::Request::post("/api/v1/namespaces")
-            .header("content-type", "application/vnd.kubernetes.protobuf")
+        let cbor = http::Request::post("/api/v1/namespaces")
+            .header("content-type", "application/cbor")
             .body(kube::client::Body::from(vec![1, 2, 3]))
             .unwrap();
-        assert_eq!(world.client.send(protobuf).await.unwrap().status().as_u16(), 415);
+        assert_eq!(world.client.send(cbor).await.unwrap().status().as_u16(), 415);
         let yaml = http::Request::post("/api/v1/namespaces/default/configmaps")
             .header("content-type", "application/yaml")
             .body(kube::client::Body::from(b"metadata:\n  name: from-yaml\n".to_vec()))

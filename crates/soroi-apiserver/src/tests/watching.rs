@@ -376,7 +376,7 @@ fn wrong_watches_are_refused() {
             GET configmaps?watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=5
                 422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided
             GET configmaps?watch=true&resourceVersion=new
-                422 Invalid  "" is invalid: resourceVersion: Invalid value: "new": strconv.ParseUint: parsing "new": invalid syntax
+                500  resourceVersion: Invalid value: "new": strconv.ParseUint: parsing "new": invalid syntax
             GET configmaps?watch=true&fieldSelector=a%3Db
                 400 BadRequest "a" is not a known field selector: only "metadata.name", "metadata.namespace"
         "#]],

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::life::{Life, Process};
-use crate::seen::{Container, Node, Phase, Pod, with_condition};
+use crate::seen::{Container, KUBELET_VERSION, Node, Phase, Pod, with_condition};
 use crate::write::Request;
 
 /// Pods that a node takes if nobody says otherwise (the kubelet's `maxPods`).
@@ -46,16 +46,30 @@ pub(crate) fn show(pod: &Pod, life: &Life, ready: bool, now: Timestamp) -> Reque
     set("ContainersReady", ready, reason, message);
     let statuses: Vec<Value> =
         pod.containers.iter().map(|container| container_status(container, life, ready)).collect();
-    let status = json!({
+    let mut status = json!({
         "phase": phase_name(phase),
         "startTime": Time(pod.started.unwrap_or(now)),
         "conditions": conditions,
         "containerStatuses": statuses,
     });
+    if began && !matches!(life.process, Process::Starting { .. }) {
+        let address = address(&pod.meta.uid);
+        status["podIP"] = address.as_str().into();
+        status["podIPs"] = json!([{ "ip": address }]);
+    }
     Request::merge(
         format!("{}/status", pod.path()),
         json!({ "metadata": pod.meta.precondition(), "status": status }),
     )
+}
+
+/// An address that nobody can reach: made of the uid, so that it stays the same.
+fn address(uid: &str) -> String {
+    // FNV-1a, 32 bits: few pods share one, and nothing depends on it.
+    let hash =
+        uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let [a, b, ..] = hash.to_be_bytes();
+    format!("10.244.{a}.{}", b.clamp(1, 254))
 }
 
 fn phase_name(phase: Phase) -> &'static str {
@@ -132,6 +146,9 @@ pub(crate) fn serve(node: &Node, now: Timestamp) -> Option<Request> {
     let mut status = serde_json::Map::new();
     if ours {
         status.insert("conditions".into(), conditions(node, now));
+        if !node.versioned {
+            status.insert("nodeInfo".into(), info());
+        }
     }
     if !complete {
         let mut capacity = node.capacity.clone();
@@ -154,6 +171,22 @@ pub(crate) fn serve(node: &Node, now: Timestamp) -> Option<Request> {
     }
     let body = json!({ "metadata": node.meta.precondition(), "status": status });
     Some(Request::merge(format!("{}/status", node.path()), body))
+}
+
+/// What `kubectl get nodes -o wide` and `describe node` show of a machine that is none.
+fn info() -> Value {
+    json!({
+        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+        "osImage": "simulated",
+        "kernelVersion": "simulated",
+        "containerRuntimeVersion": "simulated://1",
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+    })
 }
 
 fn conditions(node: &Node, now: Timestamp) -> Value {

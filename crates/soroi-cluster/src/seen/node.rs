@@ -17,6 +17,9 @@ use crate::need::{self, Amounts};
 /// with half a period of spread.
 const STATUS_EVERY_MAX: Duration = Duration::from_secs(450);
 
+/// How our kubelets call themselves.
+pub(crate) const KUBELET_VERSION: &str = "v1.36.1+soroi";
+
 /// One node.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Wire")]
@@ -31,7 +34,9 @@ pub(crate) struct Node {
     /// What pods may use.
     pub(crate) allocatable: Amounts,
     pub(crate) conditions: Vec<NodeCondition>,
-    /// The kubelet that has registered it says its version.
+    /// Some kubelet has said its version, ours perhaps.
+    pub(crate) versioned: bool,
+    /// The kubelet that has registered it says its version, and is none of ours.
     pub(crate) registered: bool,
 }
 
@@ -102,6 +107,7 @@ struct InfoWire {
 impl From<Wire> for Node {
     fn from(Wire { metadata, spec, status }: Wire) -> Self {
         let allocatable_written = status.allocatable.unwrap_or_default();
+        let version = status.node_info.and_then(|info| info.kubelet_version).unwrap_or_default();
         Self {
             meta: metadata,
             unschedulable: spec.unschedulable.unwrap_or(false),
@@ -114,10 +120,8 @@ impl From<Wire> for Node {
                 .collect(),
             allocatable_written,
             conditions: status.conditions.unwrap_or_default(),
-            registered: status
-                .node_info
-                .and_then(|info| info.kubelet_version)
-                .is_some_and(|version| !version.is_empty()),
+            versioned: !version.is_empty(),
+            registered: !matches!(version.as_str(), "" | KUBELET_VERSION),
         }
     }
 }

@@ -54,7 +54,8 @@ pub(crate) struct Configuration {
 }
 
 /// As in `soroi.dev/placement`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
 pub(crate) enum Placement {
     #[default]
     Unified,

@@ -22,6 +22,7 @@ mod chart;
 mod hog;
 mod image;
 mod installed;
+mod kubectl;
 mod left;
 mod parts;
 mod plane;

@@ -1,0 +1,9 @@
+//! An unmodified kubectl against `soroi up`: command by command the same as against a real API server,
+//! and what is told in pages.
+
+mod article;
+mod normal;
+mod page;
+mod steps;
+mod twin;
+mod up;
