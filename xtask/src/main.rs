@@ -49,6 +49,8 @@ enum Chore {
     /// and ends with the totals. The status is non-zero if a seed failed. Builds an optimised program
     /// first (a quarter of an hour from cold on two cores).
     ///
+    /// With --bugs they are played with deliberate mistakes in the code, and every one must be found.
+    ///
     /// Example: cargo xtask simulate --seeds 1000 --from 1
     Simulate(simulate::Args),
     /// Checks the house rules alone: arrows between crates, file sizes, words (seconds)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{house, kubernetes};
+use crate::{house, kubernetes, simulate};
 
 /// What is run, in this order: the cheap steps first.
 const STEPS: &[(&str, &[&str])] = &[
@@ -14,6 +14,9 @@ const STEPS: &[(&str, &[&str])] = &[
     ("tests", &["test", "--workspace", "--locked"]),
     ("documentation", &["doc", "--workspace", "--no-deps", "--locked"]),
 ];
+
+/// Drawn stories that are played in an optimised build, beside the few of the usual tests.
+const DRAWN: u64 = 1_000;
 
 /// How much is run.
 #[derive(Clone, Copy, clap::Args)]
@@ -25,7 +28,8 @@ pub(crate) struct Extent {
     /// Only what needs a real control plane
     #[arg(long)]
     real: bool,
-    /// All, with every story on the real control plane, the slow ones too
+    /// All, with every story on the real control plane, the slow ones too, more drawn stories, and the
+    /// deliberate mistakes that those must find
     #[arg(long)]
     all: bool,
 }
@@ -43,6 +47,12 @@ pub(crate) fn run(extent: Extent, story: Option<&str>) -> anyhow::Result<()> {
     }
     if !extent.real {
         steps()?;
+    }
+    if extent.all {
+        println!("==> drawn stories: cargo xtask simulate --seeds {DRAWN}");
+        simulate::play(1, DRAWN)?;
+        println!("==> deliberate mistakes: cargo xtask simulate --bugs");
+        simulate::bugs::find(1, simulate::bugs::SEEDS, None)?;
     }
     if !extent.embedded {
         real(&this, extent.all, story)?;

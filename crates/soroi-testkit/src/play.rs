@@ -112,6 +112,10 @@ pub async fn play(
     for kind in KINDS.iter().chain(election) {
         watches.spawn(follow(world.clone(), stage.client(), clock.clone(), *kind, limits));
     }
+    let (seen, at) = (world.clone(), clock.clone());
+    stage.look_on(Arc::new(move |sight| {
+        rule::on_sight(&mut lock(&seen), sight, at.now(), &limits);
+    }));
     let hands = Hands::new(stage.client());
     let pace = stage.pace();
     let mut player = Player {
@@ -205,6 +209,9 @@ impl Player<'_> {
         for step in group {
             let note = format!("$ {}", step.text);
             lock(&self.world).note(self.clock.now(), &note);
+            if let Action::Lull { begins } = step.action {
+                self.lull(begins).await?;
+            }
             let result = self.perform(&step.action).await;
             let seen: Vec<String> = match &result {
                 Ok(()) => Vec::new(),
@@ -293,6 +300,8 @@ impl Player<'_> {
             Action::Wait(span) => self.wait(*span).await,
             Action::Product { runs } => self.product(*runs),
             Action::Sleep { span, suspended } => self.sleep(*span, *suspended),
+            Action::Refuse { one_in } => self.stage.refuse_pods(*one_in),
+            Action::Lull { .. } => {}
             Action::Forbid(condition) => lock(&self.world).forbidden.push(condition.clone()),
             Action::Allow(condition) => {
                 lock(&self.world).forbidden.retain(|known| known.text != condition.text)
@@ -476,10 +485,34 @@ impl Player<'_> {
         matches!(self.mode.trouble, Trouble::Storm(_))
     }
 
+    /// Holds the storm back, until all that fits runs; from then on whatever makes room must be noticed at
+    /// once. Or lets it go on.
+    async fn lull(&mut self, begins: bool) -> Result<(), String> {
+        if !self.in_storm() {
+            return Ok(());
+        }
+        lock(&self.world).lull(false);
+        self.stage.set_lull(begins);
+        if begins {
+            self.product(true);
+            self.stage.wake();
+            lock(&self.world).wake(self.clock.now());
+            let (placement, clock) = (self.limits.placement, self.clock.clone());
+            let settled = move |world: &World| match world.is_seen_to(clock.now()) {
+                true => waits_in_vain(world, placement),
+                false => vec!["nobody sees to anything".to_owned()],
+            };
+            self.until(CALM, settled).await?;
+            lock(&self.world).lull(true);
+        }
+        Ok(())
+    }
+
     /// Waits until everything that fits runs and the rest is at rest; then a fresh start must find
     /// nothing to do.
     async fn after_the_storm(&mut self) -> Result<(), String> {
         lock(&self.world).note(self.clock.now(), "$ (the storm is over)");
+        lock(&self.world).lull(false);
         self.heal();
         self.product(true);
         // Its last crash may have been a moment ago.

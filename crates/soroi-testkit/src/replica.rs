@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tower::Layer as _;
 
 use crate::wire::Wire;
+use crate::wire::sight::Sender;
 
 /// The longest that a request of a leader takes; what `soroi run` does without settings.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -125,7 +126,8 @@ async fn processes(
     loop {
         let number = starts.fetch_add(1, Ordering::Relaxed) + 1;
         let (clock, machine) = Clock::on_machine(terms.face(name, number));
-        let wire = terms.wire.process(if terms.elects { name } else { "" }, machine.clone());
+        let sender = Sender { who: if terms.elects { name } else { "" }, number };
+        let wire = terms.wire.process(sender, machine.clone());
         let (tell_standing, standing) = watch::channel(Standing::Following(None));
         let shown = terms.elects.then(|| standing.clone());
         tell(Some(Present { clock: clock.clone(), machine, standing: shown }));

@@ -4,10 +4,17 @@
 //! under way, [`leftovers`] when everything was deleted. The numbers are those of the project's
 //! list of invariants. Knows the world; never the product's memory.
 
+mod deed;
+mod gone;
 mod late;
+pub(crate) mod lately;
+mod lead;
 pub(crate) mod paid;
+pub(crate) mod seeing;
+pub(crate) mod vain;
+mod whole;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,13 +22,12 @@ use serde_json::Value;
 use soroi_quantity::{Quantity, base_units, display};
 
 use crate::kind::{self, Kind};
-use crate::scenario::{Clause, Compare, Condition, GangRef, Measure, Placement};
+use crate::scenario::{Clause, Compare, Condition, Measure, Placement};
+use crate::wire::sight::{Sight, What};
 use crate::world::{
-    Amounts, GangView, Key, State, World, amounts, gangs_of_pod, has_ended, is_true, pod_requests,
+    Amounts, Changed, GangView, Key, State, World, amounts, gangs_of_pod, has_ended, is_true, pod_requests,
 };
 
-/// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
-const GATHER_MAX: Duration = Duration::from_secs(15);
 /// What somebody else does to a node, by binding a pod there or by taking resources away, may cross a bind
 /// of the product whose watch was just cut: it cannot know.
 const CROSSING_MAX: SignedDuration = SignedDuration::from_secs(30);
@@ -33,29 +39,59 @@ pub struct Limits {
     pub placement: Placement,
     /// How long a gang that was whole may rest between nothing and its minimum.
     pub recovery: Duration,
-    /// Extra time, for runs in which the product is hindered.
+    /// Extra time for what must be seen, for runs in which the product is hindered.
     pub patience: Duration,
+    /// How much longer than usual a gang may be between nothing and its minimum after the last thing that
+    /// met it: requests that are slow, one after the other.
+    pub slack: Duration,
     /// Watches may be cut, so that binds of others are seen late.
     pub stale: bool,
 }
 
 /// Checks what a change may have broken; adds to the world's violations.
-pub fn on_change(world: &mut World, changed: &[Key], now: Timestamp, limits: &Limits) {
-    for key in changed.iter().filter(|key| key.0 == kind::POD) {
-        bind(world, key, now, limits);
+pub fn on_change(world: &mut World, changed: &[Changed], now: Timestamp, limits: &Limits) {
+    let mut wrong = Vec::new();
+    for change in changed {
+        match change.key.0 {
+            kind::POD => bind(world, &change.key, now, limits),
+            kind::LEASE => wrong.extend(lead::check(world, change, now)),
+            kind::GANG_PLAN => wrong.extend(gone::check(world, change, now)),
+            _ => {}
+        }
     }
-    gangs_between(world, now);
-    for violation in paid::check(world, changed, now) {
+    whole::on_change(world, changed, now);
+    wrong.extend(paid::check(world, changed, now));
+    wrong.extend(forbidden(world));
+    if changed.iter().any(|changed| changed.key.0 == kind::CLUSTER_QUEUE) {
+        wrong.extend(negative_usage(world));
+    }
+    for violation in wrong {
         violate(world, violation);
     }
-    let broken: Vec<String> = world
-        .forbidden
-        .iter()
-        .filter(|condition| holds(world, condition))
-        .map(|condition| format!("forbidden: {}", condition.text))
-        .chain(negative_usage(world))
-        .collect();
-    for violation in broken {
+}
+
+fn forbidden(world: &World) -> Vec<String> {
+    let broken = world.forbidden.iter().filter(|condition| holds(world, condition));
+    broken.map(|condition| format!("forbidden: {}", condition.text)).collect()
+}
+
+/// Checks what is seen on the product's wire, as it happens.
+pub fn on_sight(world: &mut World, sight: &Sight, now: Timestamp, limits: &Limits) {
+    world.seeing.note(sight, now);
+    if sight.what == What::Hindered {
+        for gang in seeing::gangs_of(world, &sight.path) {
+            world.seeing.touch(gang, now);
+        }
+    }
+    for violation in deed::check(world, sight, now, limits) {
+        violate(world, violation);
+    }
+}
+
+/// Checks what time alone may break.
+pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
+    whole::over_time(world, now, limits);
+    for violation in vain::check(world, now, limits) {
         violate(world, violation);
     }
 }
@@ -138,102 +174,6 @@ fn negative_usage(world: &World) -> Vec<String> {
         }
     }
     found
-}
-
-/// Remembers since when each gang has been between nothing and its minimum.
-fn gangs_between(world: &mut World, now: Timestamp) {
-    world.done = done(world);
-    let views: Vec<(GangRef, usize, Option<String>, bool)> = world
-        .gangs()
-        .iter()
-        .map(|view| {
-            let over = view.minimum() == 0 || over(view);
-            (view.gang.clone(), view.bound().len(), lack(world, view), over)
-        })
-        .collect();
-    // What was deleted is judged no more, and begins anew if it is made again.
-    let there: BTreeSet<&GangRef> = views.iter().map(|(gang, ..)| gang).collect();
-    world.between.retain(|gang, _| there.contains(gang));
-    world.were_whole.retain(|gang| there.contains(gang));
-    for (gang, bound, lack, over) in views {
-        if bound > 0 && lack.is_none() {
-            world.were_whole.insert(gang.clone());
-        }
-        // Members that are done hold nothing: without bound ones the gang is empty.
-        if bound == 0 || lack.is_none() || over {
-            world.between.remove(&gang);
-        } else {
-            world.between.entry(gang).or_insert(now);
-        }
-    }
-}
-
-/// Who of each group has done his part: what is done stays done while the others run.
-fn done(world: &World) -> BTreeMap<GangRef, BTreeSet<String>> {
-    let by_pods = |view: &GangView<'_>| view.group.is_some() && view.jobs.is_empty();
-    let groups = world.gangs().into_iter().filter(by_pods);
-    let each = groups.map(|view| {
-        let there = view.pods.iter().filter(|pod| pod["status"]["phase"] == "Succeeded");
-        let mut done: BTreeSet<String> =
-            there.filter_map(|pod| pod["metadata"]["uid"].as_str()).map(str::to_owned).collect();
-        if !view.bound().is_empty() {
-            done.extend(world.done.get(&view.gang).into_iter().flatten().cloned());
-        }
-        (view.gang, done)
-    });
-    each.collect()
-}
-
-/// Bound members; where pods count on their own (a group without Jobs) also those that succeeded.
-fn members(world: &World, view: &GangView<'_>) -> usize {
-    let done = if view.jobs.is_empty() { view.succeeded() } else { 0 };
-    view.bound().len() + done.max(world.done.get(&view.gang).map_or(0, BTreeSet::len))
-}
-
-/// What a gang lacks of what makes it whole: members in all, or of a role.
-fn lack(world: &World, view: &GangView<'_>) -> Option<String> {
-    let (have, need) = (members(world, view), view.minimum());
-    if have < need {
-        return Some(format!("{have} of {need} members"));
-    }
-    view.lacking_role().map(|(role, have, need)| format!("{have} of {need} members of role {role}"))
-}
-
-/// Whether all-or-nothing does not concern the gang: it ended, or its objects are going, or another
-/// scheduler places what it is made of.
-fn over(view: &GangView<'_>) -> bool {
-    let going = |object: &&Value| !object["metadata"]["deletionTimestamp"].is_null();
-    let objects = view.jobs.iter().chain(view.group.iter());
-    let nothing_left = view.jobs.is_empty() && view.group.is_none();
-    let ended = view.state() == State::Finished || view.jobs_ended();
-    nothing_left || ended || view.is_of_another_scheduler() || objects.clone().any(going)
-}
-
-/// Invariant 1 as time passes: a gang rests whole or empty. While the story has stopped the product, gangs
-/// lose members and nobody is there to see to it; time counts from the product's next start, and from the
-/// moment that it wakes if it is alone.
-pub fn over_time(world: &mut World, now: Timestamp, limits: &Limits) {
-    if !limits.placement.all_or_nothing() || world.is_away() {
-        return;
-    }
-    let alone = world.epoch == 0;
-    let awake = world.naps.iter().map(|nap| nap.until).filter(|_| alone).max().unwrap_or(Timestamp::MIN);
-    let late: Vec<String> = world
-        .between
-        .iter()
-        .filter_map(|(gang, since)| {
-            let whole_before = world.were_whole.contains(gang);
-            let usual = if whole_before { limits.recovery } else { GATHER_MAX };
-            let allowed = SignedDuration::try_from(usual.saturating_add(limits.patience)).ok()?;
-            (now.duration_since(awake.max(*since)) > allowed).then(|| {
-                let view = world.gang(gang);
-                format!("gang {} rests at {}", gang.name, lack(world, &view).unwrap_or_default())
-            })
-        })
-        .collect();
-    for violation in late {
-        violate(world, violation);
-    }
 }
 
 /// Whether every clause of a condition holds.
@@ -339,9 +279,9 @@ fn is_told_of_jobs(world: &World, view: &GangView<'_>) -> bool {
 /// Invariants 1, 2 and 7 for one gang.
 fn gang_at_rest(world: &World, view: &GangView<'_>, limits: &Limits) -> Vec<String> {
     let name = &view.gang.name;
-    let lack = lack(world, view);
+    let lack = whole::lack(world, view);
     let mut broken = Vec::new();
-    if over(view) {
+    if whole::over(view) {
         return broken;
     }
     if let Some(lack) =
@@ -499,3 +439,6 @@ pub fn leftovers(world: &World) -> Vec<String> {
     }
     left
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,10 @@ use crate::wire::Trouble;
 /// Every run's clock starts here.
 const STARTED: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
+/// The longest that the few requests take on which a gang's end or beginning depends, where each may take
+/// two seconds there and two back.
+const SLACK: Duration = Duration::from_secs(15);
+
 /// What is special about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -71,6 +75,7 @@ pub fn run(
     let limits = Limits {
         placement,
         recovery: scenario.settings.recovery,
+        slack: if hindered { SLACK } else { Duration::ZERO },
         patience: if hindered { scenario.settings.patience } else { Duration::ZERO },
         stale: matches!(kind, Kind::Seed(_) | Kind::Storm(_)),
     };

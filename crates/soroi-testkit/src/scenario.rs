@@ -262,6 +262,17 @@ pub enum Action {
         /// Whether its clock stands meanwhile.
         suspended: bool,
     },
+    /// Nothing goes wrong on the way to the API server for a while: what fits must be seen to run, and what
+    /// makes room must be noticed. Does nothing where no trouble is made.
+    Lull {
+        /// It begins, or ends.
+        begins: bool,
+    },
+    /// From now on one of so many new pods is refused; `None`: no longer.
+    Refuse {
+        /// See there.
+        one_in: Option<u64>,
+    },
     /// From now on this must never be true.
     Forbid(Condition),
     /// A condition that was forbidden is forbidden no longer.

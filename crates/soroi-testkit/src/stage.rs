@@ -1,7 +1,8 @@
 //! Where is a story played? A cluster, the product in it, and the hands that move them.
 //!
 //! Everything that a story does goes through the API; only what no API can do (start and stop the
-//! product, put an admission webhook of somebody else in the way) is the stage's own.
+//! product, put an admission webhook of somebody else in the way, look at the product's requests) is the
+//! stage's own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::replica::{Replica, Terms};
 use crate::scenario::{self, Injection, Placement, Settings as Told};
+use crate::wire::sight::Onlooker;
 use crate::wire::{Trouble, Wire};
 
 /// How long what a story tells of takes where it is played. Simulated time costs nothing; real time
@@ -84,6 +86,15 @@ pub trait Stage {
     fn inject(&mut self, injection: &Injection);
     /// Ends the trouble that the stage itself makes, for the last look at what is left.
     fn heal(&mut self);
+    /// Has everything that is seen between the product and its API server told, if this place can see it.
+    fn look_on(&mut self, _onlooker: Onlooker) {}
+    /// Holds the trouble back for a while, if this place makes any.
+    fn set_lull(&mut self, _lull: bool) {}
+    /// Wakes whoever sleeps.
+    fn wake(&mut self) {}
+    /// From now on one of so many new pods is refused, as by somebody else's policy; `None`: no longer.
+    /// Nothing where that cannot be done.
+    fn refuse_pods(&mut self, _one_in: Option<u64>) {}
     /// How many writes the product has sent.
     fn writes(&self) -> u64;
     /// How often the stage itself made trouble.
@@ -177,6 +188,23 @@ impl Stage for EmbeddedStage {
         self.replicas.iter().for_each(Replica::wake);
     }
 
+    fn look_on(&mut self, onlooker: Onlooker) {
+        self.wire.look_on(onlooker);
+    }
+
+    fn set_lull(&mut self, lull: bool) {
+        self.wire.set_lull(lull);
+    }
+
+    fn wake(&mut self) {
+        self.replicas.iter().for_each(Replica::wake);
+    }
+
+    fn refuse_pods(&mut self, one_in: Option<u64>) {
+        let mut refusals = self.injections.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.one_in = one_in;
+    }
+
     fn writes(&self) -> u64 {
         self.wire.writes()
     }
@@ -207,10 +235,28 @@ fn policy(placement: Placement) -> Policy {
     }
 }
 
-/// Somebody else's admission webhook: adds containers to new pods.
+/// Somebody else's admission webhook: adds containers to new pods, and refuses some.
 #[derive(Default)]
 struct Injections {
     list: Mutex<Vec<Injection>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// Every n-th pod that a controller makes is refused.
+#[derive(Default)]
+struct Refusals {
+    one_in: Option<u64>,
+    asked: u64,
+}
+
+impl Refusals {
+    fn refuses(&mut self, pod: &Value) -> bool {
+        let Some(one_in) = self.one_in.filter(|_| pod["metadata"]["ownerReferences"].is_array()) else {
+            return false;
+        };
+        self.asked += 1;
+        self.asked.is_multiple_of(one_in)
+    }
 }
 
 impl Admission for Injections {
@@ -218,6 +264,10 @@ impl Admission for Injections {
         let create = request.operation == Operation::Create && request.phase == AdmissionPhase::Mutating;
         if !create || request.resource != "pods" || !request.subresource.is_empty() {
             return AdmissionResponse::allow();
+        }
+        let refuses = |pod| self.refusals.lock().unwrap_or_else(PoisonError::into_inner).refuses(pod);
+        if request.object.is_some_and(refuses) {
+            return AdmissionResponse::forbid("pods are refused for a while");
         }
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(pod) = request.object else { return AdmissionResponse::allow() };

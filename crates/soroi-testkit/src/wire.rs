@@ -5,11 +5,14 @@
 //! watches and lets their version expire. It can also count writes and, at a chosen one, hang for
 //! ever: that is the crash of a process whose last write took effect and who never learnt of it.
 //!
-//! Knows HTTP and nothing of what the objects mean.
+//! Whoever wants to know can look on ([`sight`]). Knows HTTP and nothing of what the objects mean.
+
+pub mod sight;
+mod weather;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +26,9 @@ use soroi_clock::{Clock, Machine};
 use soroi_watch::SplitMix64;
 use tower::Service;
 
+use sight::{Onlooker, Sender, Sight, What};
+use weather::Weather;
+
 /// An error of the wire or of the service behind it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -30,12 +36,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 const FAULTS_MAX: u32 = 60;
 /// A storm lasts until the story says that it is over; this bounds one that never would.
 const STORM_FAULTS_MAX: u32 = 2_000;
-/// One write in so many is the last of its process, in a storm.
-const STORM_CRASH_ONE_IN: u64 = 60;
-/// The longest that a request or a reply is on its way; two of them in flight change order.
-const DELAY_MILLIS_MAX: u64 = 25;
-/// The longest that a watch lives when watches are cut.
-const WATCH_MILLIS_MAX: u64 = 20_000;
+/// Frames of a watch that may be on their way at once.
+const LAGGING_MAX: usize = 1_000;
 /// Requests that are remembered for the trace of a failure.
 const LOG_MAX: usize = 60;
 /// The longest that a process is away in a storm.
@@ -81,14 +83,18 @@ pub struct Wire {
     clock: Clock,
     state: Arc<Mutex<State>>,
     crashed: Arc<tokio::sync::Notify>,
-    /// Who is at its end, if that is one of several.
-    who: &'static str,
+    /// Who is at its end.
+    sender: Sender,
+    onlooker: Arc<OnceLock<Onlooker>>,
     /// While it sleeps nothing is sent, and nothing that comes is heard.
     machine: Option<Machine>,
 }
 
 struct State {
     trouble: Trouble,
+    weather: Weather,
+    /// Nothing goes wrong for now.
+    lull: bool,
     random: SplitMix64,
     faults: u32,
     writes: u64,
@@ -113,14 +119,40 @@ impl Wire {
     /// A wire in good order.
     pub fn new(clock: Clock, trouble: Trouble) -> Self {
         let random = SplitMix64::new(trouble.seed());
-        let state = State { trouble, random, faults: 0, writes: 0, log: VecDeque::new() };
+        let weather = match trouble {
+            Trouble::Storm(seed) => Weather::of_storm(seed),
+            _ => weather::MILD,
+        };
+        let state =
+            State { trouble, weather, lull: false, random, faults: 0, writes: 0, log: VecDeque::new() };
         let crashed = Arc::new(tokio::sync::Notify::new());
-        Self { clock, state: Arc::new(Mutex::new(state)), crashed, who: "", machine: None }
+        let sender = Sender { who: "", number: 0 };
+        let state = Arc::new(Mutex::new(state));
+        Self { clock, state, crashed, sender, onlooker: Arc::default(), machine: None }
     }
 
     /// The same wire for another process, on this machine: it crashes on its own.
-    pub(crate) fn process(&self, who: &'static str, machine: Machine) -> Self {
-        Self { crashed: Arc::default(), who, machine: Some(machine), ..self.clone() }
+    pub(crate) fn process(&self, sender: Sender, machine: Machine) -> Self {
+        let process = Self { crashed: Arc::default(), sender, machine: Some(machine), ..self.clone() };
+        process.tell("", What::Began);
+        process
+    }
+
+    /// From now on somebody looks on; nobody else can after that.
+    pub(crate) fn look_on(&self, onlooker: Onlooker) {
+        // A second onlooker would be a mistake of a test, and sees nothing.
+        _ = self.onlooker.set(onlooker);
+    }
+
+    fn tell(&self, path: &str, what: What) {
+        if let Some(onlooker) = self.onlooker.get() {
+            onlooker(&Sight { sender: self.sender, path: path.to_owned(), what });
+        }
+    }
+
+    /// Carries everything until the lull is over.
+    pub(crate) fn set_lull(&self, lull: bool) {
+        self.state().lull = lull;
     }
 
     /// `service` as it is reached over this wire.
@@ -143,6 +175,7 @@ impl Wire {
     /// Resolves when the crash has happened. The process must then be dropped.
     pub async fn crash(&self) {
         self.crashed.notified().await;
+        self.tell("", What::Crashed);
     }
 
     /// Carries everything from now on.
@@ -204,20 +237,31 @@ impl State {
             Trouble::None => Fate::Carried,
             Trouble::CrashAfterWrite(at) if write && self.writes == at => Fate::Crash,
             Trouble::CrashAfterWrite(_) => Fate::Carried,
-            Trouble::Seed(_) | Trouble::Storm(_) => self.drawn_fate(request.method(), write),
+            Trouble::Seed(_) | Trouble::Storm(_) => self.drawn_fate(request, write),
         }
     }
 
-    fn drawn_fate(&mut self, method: &Method, write: bool) -> Fate {
-        if self.faults >= self.trouble.faults_max() {
+    /// Whether things go wrong now.
+    fn is_troubled(&self) -> bool {
+        !self.lull && self.faults < self.trouble.faults_max()
+    }
+
+    fn drawn_fate(&mut self, request: &Request<Body>, write: bool) -> Fate {
+        if !self.is_troubled() {
             return Fate::Carried;
         }
-        let storm = matches!(self.trouble, Trouble::Storm(_));
-        if storm && write && self.random.below(STORM_CRASH_ONE_IN) == 0 {
-            self.faults += 1;
-            return Fate::Crash;
+        if write && self.storms() {
+            let one_in = match is_turn(request) {
+                true => self.weather.crash_at_turns_in.min(self.weather.crash_in),
+                false => self.weather.crash_in,
+            };
+            if self.random.below(one_in) == 0 {
+                self.faults += 1;
+                return Fate::Crash;
+            }
         }
-        let fate = match self.random.below(24) {
+        let method = request.method();
+        let fate = match self.random.below(self.weather.faults_in) {
             0 if write => Fate::ReplyLost,
             1 => Fate::RequestLost,
             // A conflict is an answer to an update; a create or a delete is told to come back.
@@ -230,29 +274,45 @@ impl State {
         fate
     }
 
-    fn delay(&mut self) -> Duration {
-        match self.trouble {
-            Trouble::Seed(_) => Duration::from_millis(self.random.below(DELAY_MILLIS_MAX)),
-            // Mostly as fast as that, sometimes slower than other things that happen.
-            Trouble::Storm(_) => {
-                let most = 1 << self.random.below(12);
-                Duration::from_millis(self.random.below(most))
-            }
-            _ => Duration::ZERO,
-        }
+    fn storms(&self) -> bool {
+        matches!(self.trouble, Trouble::Storm(_))
     }
 
-    /// How long a watch lives, if it is cut; and whether its version then counts as expired.
-    fn cut(&mut self) -> Option<(Duration, bool)> {
-        match self.trouble {
-            Trouble::Seed(_) | Trouble::Storm(_) if self.faults < self.trouble.faults_max() => {
-                self.faults += 1;
-                let life = Duration::from_millis(self.random.below(WATCH_MILLIS_MAX));
-                Some((life, self.random.below(4) == 0))
-            }
-            _ => None,
+    /// How long a request is on its way there, and its reply back.
+    fn delays(&mut self, list: bool) -> (Duration, Duration) {
+        if self.lull || !matches!(self.trouble, Trouble::Seed(_) | Trouble::Storm(_)) {
+            return (Duration::ZERO, Duration::ZERO);
         }
+        let there = self.weather.delay(&mut self.random);
+        let back = self.weather.delay(&mut self.random);
+        let late = if list { self.weather.list_delay(&mut self.random) } else { Duration::ZERO };
+        (there + late, back)
     }
+
+    /// How a watch will be, if it is not in good order.
+    fn watch(&mut self) -> Option<WatchFate> {
+        if !self.is_troubled() || !matches!(self.trouble, Trouble::Seed(_) | Trouble::Storm(_)) {
+            return None;
+        }
+        self.faults += 1;
+        let (life, expired) = self.weather.life(&mut self.random);
+        Some(WatchFate { life, expired, lag: self.weather.lag(&mut self.random) })
+    }
+}
+
+/// What happens to a watch.
+struct WatchFate {
+    life: Duration,
+    /// It ends with word that its version is too old.
+    expired: bool,
+    /// Everything comes so much later.
+    lag: Duration,
+}
+
+/// Whether something begins or ends with this write: a gang's record, its binding, its release.
+fn is_turn(request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    path.contains("/gangplans") || path.ends_with("/binding") || path.contains("/jobs/")
 }
 
 /// The service that a wire's client calls.
@@ -297,14 +357,19 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let (fate, there, back) = {
-        let mut state = wire.state();
-        (state.fate(&request), state.delay(), state.delay())
-    };
-    let colon = if wire.who.is_empty() { "" } else { ": " };
-    let what = format!("{}{colon}{} {}", wire.who, request.method(), request.uri().path());
     let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-    let reading = matches!(*request.method(), Method::GET);
+    let list = !watch && request.uri().query().is_some_and(|query| query.contains("limit="));
+    let (fate, (there, back)) = {
+        let mut state = wire.state();
+        (state.fate(&request), state.delays(list))
+    };
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let colon = if wire.sender.who.is_empty() { "" } else { ": " };
+    let what = format!("{}{colon}{method} {path}", wire.sender.who);
+    let reading = method == Method::GET;
+    if fate != Fate::Carried {
+        wire.tell(&path, What::Hindered);
+    }
     wire.pause(there).await;
     // Whatever was checked before it was sent was checked before the sleep.
     wire.awake().await;
@@ -319,9 +384,15 @@ where
         }
         Fate::Carried | Fate::ReplyLost | Fate::Crash => {}
     }
+    let (request, body) = wire.read(request).await?;
     let response = service.call(request).await.map_err(Into::into)?;
     if !reading {
         wire.log_line(format!("{what}: {} {fate:?}", response.status().as_u16()));
+    }
+    if response.status().is_success()
+        && let Some(body) = body
+    {
+        wire.tell(&path, What::Wrote { method, body });
     }
     if fate == Fate::Crash {
         wire.crashed.notify_one();
@@ -332,15 +403,32 @@ where
     if fate == Fate::ReplyLost {
         return Err("the connection was reset (after the request was carried out)".into());
     }
-    let cut = if watch && response.status().is_success() { wire.state().cut() } else { None };
+    if list && response.status().is_success() {
+        wire.tell(&path, What::Listed);
+    }
+    let cut = if watch && response.status().is_success() { wire.state().watch() } else { None };
     Ok(response.map(|body| match (cut, watch) {
-        (Some((life, expired)), _) => wire.heard(cut_short(body, wire.clock.clone(), life, expired)),
+        (Some(fate), _) => wire.heard(troubled(body, wire.clock.clone(), fate)),
         (None, true) => wire.heard(body.map_err(Into::into).boxed_unsync()),
         (None, false) => body.map_err(Into::into).boxed_unsync(),
     }))
 }
 
 impl Wire {
+    /// A write with what it carries, if somebody looks on.
+    async fn read(
+        &self,
+        request: Request<Body>,
+    ) -> Result<(Request<Body>, Option<serde_json::Value>), BoxError> {
+        if *request.method() == Method::GET || self.onlooker.get().is_none() {
+            return Ok((request, None));
+        }
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect_bytes().await?;
+        let value = serde_json::from_slice(&bytes).unwrap_or_default();
+        Ok((Request::from_parts(parts, Body::from(bytes.to_vec())), Some(value)))
+    }
+
     async fn pause(&self, span: Duration) {
         if !span.is_zero() {
             self.clock.sleep(span).await;
@@ -367,22 +455,43 @@ impl Wire {
     }
 }
 
-/// The body of a watch that ends after `life`, with an `ERROR` 410 event if its version expired.
-fn cut_short<B>(body: B, clock: Clock, life: Duration, expired: bool) -> UnsyncBoxBody<Bytes, BoxError>
+/// The body of a watch that lags, and ends early: with an `ERROR` 410 event if its version expired.
+fn troubled<B>(body: B, clock: Clock, fate: WatchFate) -> UnsyncBoxBody<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let end = Box::pin(async move { clock.sleep(life).await });
+    let WatchFate { life, expired, lag } = fate;
+    let ends = clock.clone();
+    let end = Box::pin(async move { ends.sleep(life).await });
     let last = expired.then(|| {
         let status = status_object(StatusCode::GONE, "Expired", "too old resource version");
         Ok(http_body::Frame::data(Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n"))))
     });
-    let frames = BodyStream::new(body)
-        .map(|frame| frame.map_err(Into::into))
-        .take_until(end)
-        .chain(futures::stream::iter(last));
+    let frames = BodyStream::new(body).map(|frame| frame.map_err(Into::into));
+    let frames = match lag.is_zero() {
+        true => frames.boxed(),
+        false => lagging(frames, clock, lag).boxed(),
+    };
+    let frames = frames.take_until(end).chain(futures::stream::iter(last));
     StreamBody::new(frames).boxed_unsync()
+}
+
+/// Everything comes so much later, in its order: what comes meanwhile waits no longer than that.
+fn lagging<S: futures::Stream<Item: Send> + Send + 'static>(
+    frames: S,
+    clock: Clock,
+    lag: Duration,
+) -> impl futures::Stream<Item = S::Item> + Send + 'static {
+    let late = frames.map(move |frame| {
+        let due = clock.now() + lag;
+        let clock = clock.clone();
+        async move {
+            clock.sleep_until(due).await;
+            frame
+        }
+    });
+    late.buffered(LAGGING_MAX)
 }
 
 fn refusal(code: StatusCode) -> Response<UnsyncBoxBody<Bytes, BoxError>> {
@@ -453,6 +562,49 @@ mod tests {
             let found = (0..20).any(|seed| play(seed).iter().any(|line| line.contains(word)));
             assert!(found, "no seed gives {word}");
         }
+    }
+
+    /// What is seen of writes in a lull and in a storm, how many were answered, and how many performed.
+    fn lull_and_storm(seed: u64) -> (Vec<What>, [u32; 2], u32) {
+        simulated(async |clock| {
+            let wire = Wire::new(clock, Trouble::Storm(seed));
+            let seen: Arc<Mutex<Vec<What>>> = Arc::default();
+            let eyes = seen.clone();
+            wire.look_on(Arc::new(move |sight| eyes.lock().unwrap().push(sight.what.clone())));
+            let (service, count) = counting();
+            let client = wire.client(service);
+            let send = async || {
+                let mut answered = 0;
+                for _ in 0..100 {
+                    tokio::select! {
+                        biased;
+                        answer = client.request::<serde_json::Value>(write()) => answered += u32::from(answer.is_ok()),
+                        () = wire.crash() => {}
+                    }
+                }
+                answered
+            };
+            wire.set_lull(true);
+            let calm = send().await;
+            wire.set_lull(false);
+            let rough = send().await;
+            let seen = seen.lock().unwrap().clone();
+            (seen, [calm, rough], *count.lock().unwrap())
+        })
+    }
+
+    #[test]
+    fn nothing_goes_wrong_in_a_lull_and_onlookers_see_what_takes_effect() {
+        let mut met = Vec::new();
+        for seed in 0..8 {
+            let (seen, [calm, rough], performed) = lull_and_storm(seed);
+            assert_eq!(calm, 100, "seed {seed}");
+            let wrote = seen.iter().filter(|what| matches!(what, What::Wrote { .. })).count();
+            assert_eq!(wrote, performed as usize, "seed {seed}");
+            assert!(rough < 100 || !seen.contains(&What::Hindered), "seed {seed}");
+            met.extend(seen);
+        }
+        assert!(met.contains(&What::Hindered) && met.contains(&What::Crashed));
     }
 
     #[test]

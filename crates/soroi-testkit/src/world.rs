@@ -16,8 +16,8 @@ use soroi_watch::Change;
 use crate::kind::{self, Kind};
 use crate::scenario::{Condition, GangRef};
 
-pub(crate) use gang::gangs_of_pod;
 pub use gang::{GangView, State, has_ended};
+pub(crate) use gang::{gangs_of_pod, gangs_of_workload};
 pub use need::{Amounts, amount, amounts, pod_requests};
 
 /// Lines of the trace that a failure shows.
@@ -25,6 +25,15 @@ const TRACE_MAX: usize = 20_000;
 
 /// Where an object is: kind, namespace (or empty), name.
 pub type Key = (Kind, String, String);
+
+/// An object that changed.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// Where it is, or was.
+    pub key: Key,
+    /// How it was; `None`: it was not there.
+    pub before: Option<Value>,
+}
 
 /// The objects now, and the history that they do not show.
 #[derive(Debug, Default)]
@@ -40,6 +49,14 @@ pub struct World {
     failed: BTreeMap<GangRef, BTreeSet<String>>,
     /// Since when a gang has had some bound pods but fewer than its minimum.
     pub(crate) between: BTreeMap<GangRef, Timestamp>,
+    /// What the product can know, and what met it.
+    pub(crate) seeing: crate::rule::seeing::Seeing,
+    /// Uids of plans under which a member was bound.
+    pub(crate) begun: BTreeSet<String>,
+    /// What gangs were made of a while ago.
+    pub(crate) lately: crate::rule::lately::Lately,
+    /// Who waits although he fits, in a lull.
+    pub(crate) vain: crate::rule::vain::Vain,
     /// The story has stopped the product: nobody can repair anything.
     away: bool,
     /// Gangs that were whole at some time.
@@ -51,6 +68,8 @@ pub struct World {
     pub(crate) naps: Vec<Nap>,
     /// The epoch of the term that began last, where there are several replicas.
     pub(crate) epoch: i64,
+    /// When the lease was last written.
+    pub(crate) renewed: Option<Timestamp>,
     /// Uids of pods that were bound late: by a leader that had slept since it decided that.
     pub(crate) late: BTreeMap<String, Timestamp>,
     /// What was held of quotas.
@@ -112,6 +131,9 @@ impl World {
             self.between.values_mut().for_each(|since| *since = now);
         }
         self.away = !runs;
+        if self.away {
+            self.seeing.stopped();
+        }
     }
 
     /// Whether the story has stopped the product.
@@ -139,8 +161,8 @@ impl World {
         self.failed.get(gang).map_or(0, BTreeSet::len)
     }
 
-    /// Takes in what a watch told of one kind. Returns the keys of objects that changed.
-    pub fn change(&mut self, kind: Kind, change: Change<Value>, now: Timestamp) -> Vec<Key> {
+    /// Takes in what a watch told of one kind. Returns what changed.
+    pub fn change(&mut self, kind: Kind, change: Change<Value>, now: Timestamp) -> Vec<Changed> {
         match change {
             Change::Reset(objects) => {
                 let fresh: BTreeMap<Key, Value> =
@@ -153,27 +175,17 @@ impl World {
                     .collect();
                 let mut changed = Vec::new();
                 for key in gone {
-                    self.remove(&key, now);
-                    changed.push(key);
+                    changed.push(self.remove(key, now));
                 }
                 for (key, object) in fresh {
                     if self.objects.get(&key) != Some(&object) {
-                        self.set(&key, object, now);
-                        changed.push(key);
+                        changed.push(self.set(key, object, now));
                     }
                 }
                 changed
             }
-            Change::Set(object) => {
-                let key = key(kind, &object);
-                self.set(&key, object, now);
-                vec![key]
-            }
-            Change::Gone(object) => {
-                let key = key(kind, &object);
-                self.remove(&key, now);
-                vec![key]
-            }
+            Change::Set(object) => vec![self.set(key(kind, &object), object, now)],
+            Change::Gone(object) => vec![self.remove(key(kind, &object), now)],
             Change::Unreadable { namespace, name, error } => {
                 self.violations.push(format!("{} {namespace}/{name} is unreadable: {error}", kind.word));
                 Vec::new()
@@ -181,10 +193,10 @@ impl World {
         }
     }
 
-    fn set(&mut self, key: &Key, object: Value, now: Timestamp) {
+    fn set(&mut self, key: Key, object: Value, now: Timestamp) -> Changed {
         self.changes += 1;
-        let before = self.objects.insert(key.clone(), object.clone());
-        for line in told(key, before.as_ref(), &object) {
+        let before = self.objects.remove(&key);
+        for line in told(&key, before.as_ref(), &object) {
             self.note(now, &line);
         }
         match key.0 {
@@ -196,13 +208,17 @@ impl World {
             }
             _ => {}
         }
+        self.objects.insert(key.clone(), object);
+        Changed { key, before }
     }
 
-    fn remove(&mut self, key: &Key, now: Timestamp) {
+    fn remove(&mut self, key: Key, now: Timestamp) -> Changed {
         self.changes += 1;
-        if self.objects.remove(key).is_some() && key.0 != kind::EVENT {
+        let before = self.objects.remove(&key);
+        if before.is_some() && key.0 != kind::EVENT {
             self.note(now, &format!("{} {} gone", key.0.word, key.2));
         }
+        Changed { key, before }
     }
 
     fn pod_history(&mut self, pod: &Value) {

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use soroi_testkit::play::Failure;
 use soroi_testkit::simulate::{Drawn, draw, shrink};
 
-/// Seeds of a run that says no number: as many as take half a minute on two cores.
-const SEEDS: u64 = 40;
+/// Seeds of a run that says no number: as many as take half a minute on two cores in a development build.
+const SEEDS: u64 = 24;
 /// How long at most the first failure is made smaller.
 const SHRINKING: Duration = Duration::from_secs(60);
 /// How often progress is shown.

@@ -24,10 +24,8 @@ const WAKING: SignedDuration = SignedDuration::from_secs(5);
 pub(super) fn note(world: &mut World, pod: &Value, now: Timestamp) -> Option<String> {
     let epoch = pod["metadata"]["annotations"][LEADER_EPOCH].as_str()?.parse::<i64>().ok()?;
     let of_the_past = epoch < world.epoch;
-    let woke = |nap: &Nap, within| (SignedDuration::ZERO..=within).contains(&now.duration_since(nap.until));
-    let may_be_sent = |nap: &Nap| woke(nap, if nap.suspended { TERM_MAX } else { PAST_THE_CHECK });
-    let excused = world.naps.iter().any(may_be_sent);
-    if of_the_past || world.naps.iter().any(|nap| woke(nap, WAKING)) {
+    let excused = may_be_sent_late(world, now);
+    if of_the_past || world.naps.iter().any(|nap| woke(nap, WAKING, now)) {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         world.late.insert(uid, now);
     }
@@ -35,6 +33,15 @@ pub(super) fn note(world: &mut World, pod: &Value, now: Timestamp) -> Option<Str
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         format!("pod {name} was bound by a leader whose term was over")
     })
+}
+
+fn woke(nap: &Nap, within: SignedDuration, now: Timestamp) -> bool {
+    (SignedDuration::ZERO..=within).contains(&now.duration_since(nap.until))
+}
+
+/// Whether a leader that slept may still send what it was about to.
+pub(super) fn may_be_sent_late(world: &World, now: Timestamp) -> bool {
+    world.naps.iter().any(|nap| woke(nap, if nap.suspended { TERM_MAX } else { PAST_THE_CHECK }, now))
 }
 
 /// Whether a pod was bound late, a short while ago.

@@ -2,9 +2,9 @@
 //!
 //! When a Workload is seen to get quota, all that is held of its queue (or of the whole cohort) must be
 //! within what that has. A gang holds what its Workloads show; one that has given it back still holds
-//! what its pods on nodes need. Not asked any more once somebody took quota away, since what was
-//! admitted before may be shown after that; and not shortly after a leader woke, whose late write may show
-//! a decision that is taken back (ARCHITECTURE.md, "The protocol, checked").
+//! what its pods on nodes need. What there is, is the most that there was since it was decided, or shortly
+//! before that: who has a plan was decided when that was first seen. Not asked shortly after a leader woke,
+//! whose late write may show a decision that is taken back (ARCHITECTURE.md, "The protocol, checked").
 //!
 //! Counts GPUs, as drawn stories do. On purpose no code of the product.
 
@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::lately::{in_force, lately};
 use crate::kind;
-use crate::world::{GangView, Key, World, amount, amounts, has_ended, is_true, pod_requests};
+use crate::world::{Changed, GangView, World, amount, amounts, has_ended, is_true, pod_requests, text};
 
 const GPU: &str = "example.com/gpu";
 /// How long a late write may be seen for a decision.
@@ -25,28 +26,56 @@ const AWAKE: SignedDuration = SignedDuration::from_secs(60);
 pub(crate) struct Paid {
     /// Uids of Workloads that held quota when they were last seen.
     holding: BTreeSet<String>,
-    /// The most that each queue was seen to have.
-    had: BTreeMap<String, i64>,
-    /// Somebody took quota away.
-    cut: bool,
+    /// What each queue had, and from when.
+    had: BTreeMap<String, Vec<(Timestamp, i64)>>,
+    /// By namespace and Workload: since when there is a plan.
+    planned: BTreeMap<(String, String), Timestamp>,
+}
+
+impl Paid {
+    /// The most that a queue had since then.
+    fn most(&self, queue: &str, since: Timestamp) -> i64 {
+        let known = self.had.get(queue).map(Vec::as_slice).unwrap_or_default();
+        in_force(known, since).max().unwrap_or(0)
+    }
+
+    fn plan(&mut self, plan: Option<&Value>, before: Option<&Value>, now: Timestamp) {
+        let Some(any) = plan.or(before) else { return };
+        let gang = &any["spec"]["gang"];
+        let key = (text(&gang["namespace"]).to_owned(), text(&gang["name"]).to_owned());
+        match plan {
+            Some(_) => _ = self.planned.entry(key).or_insert(now),
+            None => _ = self.planned.remove(&key),
+        }
+    }
 }
 
 /// Looks at what changed.
-pub(super) fn check(world: &mut World, changed: &[Key], now: Timestamp) -> Vec<String> {
+pub(super) fn check(world: &mut World, changed: &[Changed], now: Timestamp) -> Vec<String> {
     let mut paid = std::mem::take(&mut world.paid);
-    for key in changed.iter().filter(|key| key.0 == kind::CLUSTER_QUEUE) {
-        let has = world.get(key.0, &key.1, &key.2).map_or(0, nominal);
-        let had = paid.had.insert(key.2.clone(), has);
-        paid.cut |= had.is_some_and(|had| had > has);
+    for Changed { key, before } in changed {
+        let object = world.get(key.0, &key.1, &key.2);
+        match key.0 {
+            kind::CLUSTER_QUEUE => {
+                let has = object.map_or(0, nominal);
+                let had = paid.had.entry(key.2.clone()).or_default();
+                if had.last().is_none_or(|(_, last)| *last != has) {
+                    had.push((now, has));
+                }
+            }
+            kind::GANG_PLAN => paid.plan(object, before.as_ref(), now),
+            _ => {}
+        }
     }
     let mut over = Vec::new();
-    for key in changed.iter().filter(|key| key.0 == kind::WORKLOAD) {
+    for Changed { key, .. } in changed.iter().filter(|changed| changed.key.0 == kind::WORKLOAD) {
         let Some(workload) = world.get(key.0, &key.1, &key.2) else { continue };
         let uid = workload["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         if !holds(workload) {
             paid.holding.remove(&uid);
-        } else if paid.holding.insert(uid) && !paid.cut {
-            over.extend(overdrawn(world, workload));
+        } else if paid.holding.insert(uid) {
+            let decided = paid.planned.get(&(key.1.clone(), key.2.clone())).copied().unwrap_or(now);
+            over.extend(overdrawn(world, &paid, workload, lately(decided)));
         }
     }
     world.paid = paid;
@@ -66,7 +95,7 @@ fn nominal(queue: &Value) -> i64 {
 }
 
 /// Whether more is held of the queue that this Workload got quota of, than there is.
-fn overdrawn(world: &World, workload: &Value) -> Option<String> {
+fn overdrawn(world: &World, paid: &Paid, workload: &Value, since: Timestamp) -> Option<String> {
     let name = workload["status"]["admission"]["clusterQueue"].as_str()?;
     let own = world.get(kind::CLUSTER_QUEUE, "", name)?;
     let cohort = own["spec"]["cohortName"].as_str();
@@ -75,9 +104,9 @@ fn overdrawn(world: &World, workload: &Value) -> Option<String> {
         None => queue["metadata"]["name"] == name,
     };
     let queues: Vec<&Value> = world.all(kind::CLUSTER_QUEUE).filter(in_it).collect();
-    let has: i64 = queues.iter().map(|queue| nominal(queue)).sum();
     let names: BTreeSet<&str> =
         queues.iter().filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
+    let has: i64 = names.iter().map(|name| paid.most(name, since)).sum();
     let held: Vec<(String, i64)> = world
         .gangs()
         .iter()

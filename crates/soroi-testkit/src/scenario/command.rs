@@ -54,6 +54,9 @@ pub(crate) fn parse(line: usize, text: &str, files: &page::Files) -> Result<Acti
             Action::Wait(span(&text).ok_or_else(|| words.error(format!("`{text}` is no span of time")))?)
         }
         "product" => product(&mut words)?,
+        "lull" => Action::Lull { begins: true },
+        "storm" => Action::Lull { begins: false },
+        "refuse" => refuse(&mut words)?,
         "get" => get(&mut words)?,
         _ => return Err(words.error(format!("unknown verb `{verb}`"))),
     };
@@ -73,6 +76,21 @@ fn product(words: &mut Words) -> Result<Action, ParseError> {
         }
         other => Err(words.error(format!("`start`, `stop` or `sleep`, not `{other}`"))),
     }
+}
+
+/// `refuse pods 1/N`, or `refuse pods none`.
+fn refuse(words: &mut Words) -> Result<Action, ParseError> {
+    let what = words.next("`pods`")?;
+    if what != "pods" {
+        return Err(words.error(format!("`pods`, not `{what}`")));
+    }
+    let share = words.next("`1/N` or `none`")?;
+    let one_in = match share.strip_prefix("1/").map(str::parse) {
+        Some(Ok(number)) if number > 0 => Some(number),
+        _ if share == "none" => None,
+        _ => return Err(words.error(format!("`1/N` or `none`, not `{share}`"))),
+    };
+    Ok(Action::Refuse { one_in })
 }
 
 fn apply(words: &mut Words, files: &page::Files) -> Result<Action, ParseError> {

@@ -83,6 +83,7 @@ fn what_cannot_be_understood_is_named_with_its_line() {
     check("```console Fast\n$ wait 3s\n```\n", expect!["line 1: `Fast` is no placement policy"]);
     check("```console\n$ forbid bound a >= 1\n```\n", expect!["line 2: `bound a >= 1`: `<`, `=` or `>`"]);
     check("```console\n$ delete pod of\n```\n", expect!["line 2: the gang is missing"]);
+    check("```console\n$ refuse pods some\n```\n", expect!["line 2: `1/N` or `none`, not `some`"]);
     check(
         "```yaml settings\nskip: {moon: far}\n```\n",
         expect!["line 1: skip: `moon` is no kind of run (seeds, crashes, real)"],

@@ -1,16 +1,23 @@
 //! Which story does a seed tell? A small cluster, gangs that come and go, and what befalls both.
 //!
-//! Everything is small on purpose: few nodes and few GPUs meet each other more often than many. The
-//! last steps end what befell the cluster, so that what fits can be expected to run. Knows the words
-//! of `scenarios/README.md`; never a client.
+//! Everything is small on purpose: few nodes and few GPUs meet each other more often than many, and gangs are
+//! as large as leaves no room for the next one. Between bouts of trouble there are lulls, in which only the
+//! cluster changes: what makes room then must be noticed. The last steps end what befell the cluster, so that
+//! what fits can be expected to run. Knows the words of `scenarios/README.md`; never a client.
 
 use soroi_watch::SplitMix64;
 
 use super::Drawn;
 use crate::scenario::Placement;
 
-/// Things that happen in one story.
-const HAPPENINGS: (u64, u64) = (8, 30);
+/// Bouts of trouble, each followed by a lull.
+const BOUTS: (u64, u64) = (1, 3);
+/// Things that happen in a bout.
+const IN_A_BOUT: (u64, u64) = (3, 10);
+/// Things that happen in a lull.
+const IN_A_LULL: (u64, u64) = (2, 5);
+/// Gangs that are there from the beginning.
+const CROWD: (u64, u64) = (2, 4);
 /// Gangs of which some exist at once.
 const NAMES: u64 = 6;
 
@@ -27,13 +34,30 @@ pub fn draw(seed: u64) -> Drawn {
     let replicas = if dice.chance(1, 3) { 2 } else { 1 };
     let astray = dice.one(&["0s", "3m", "10m"]);
     let site = Site::drawn(&mut dice);
+    // Some stories have no storm: nothing hides what is not noticed in them.
+    let fair = dice.chance(1, 5);
     let mut steps = site.steps();
+    if fair {
+        steps.push("lull".into());
+    }
     let mut made = 0;
-    for _ in 0..dice.between(HAPPENINGS.0, HAPPENINGS.1) {
-        site.happening(&mut dice, &mut made, &mut steps);
-        if dice.chance(2, 3) {
-            steps.push(format!("wait {}", dice.span()));
+    for at in 0..dice.between(CROWD.0, CROWD.1) {
+        site.job(&mut dice, &format!("g{at}"), &mut steps);
+    }
+    for _ in 0..dice.between(BOUTS.0, BOUTS.1) {
+        for _ in 0..dice.between(IN_A_BOUT.0, IN_A_BOUT.1) {
+            site.happening(&mut dice, &mut made, &mut steps);
+            if dice.chance(2, 3) {
+                steps.push(format!("wait {}", dice.span()));
+            }
         }
+        site.lull(&mut dice, &mut made, &mut steps);
+        if !fair {
+            steps.push("storm".into());
+        }
+    }
+    if dice.chance(1, 2) {
+        steps.push("lull".into());
     }
     steps.extend(site.calm());
     Drawn { seed, placement, replicas, astray, steps }
@@ -80,7 +104,7 @@ struct Site {
 
 impl Site {
     fn drawn(dice: &mut Dice) -> Self {
-        let (nodes, gpus) = (dice.between(2, 5), dice.between(1, 4));
+        let (nodes, gpus) = (dice.between(2, 4), dice.between(1, 3));
         let all = nodes * gpus;
         let mut queues = vec![("main", dice.between(all.div_ceil(2), all + 2))];
         if dice.chance(1, 3) {
@@ -134,7 +158,7 @@ impl Site {
 
     /// Ends what befell the cluster.
     fn calm(&self) -> Vec<String> {
-        let mut steps = Vec::new();
+        let mut steps = vec!["refuse pods none".into()];
         for at in 1..=self.nodes {
             steps.extend([
                 format!("kubelet w{at} alive"),
@@ -160,14 +184,31 @@ impl Site {
         )
     }
 
+    /// Nothing goes wrong but what happens to the cluster, and there is time to see what comes of it.
+    fn lull(&self, dice: &mut Dice, made: &mut u64, steps: &mut Vec<String>) {
+        steps.push("lull".into());
+        for _ in 0..dice.between(IN_A_LULL.0, IN_A_LULL.1) {
+            let before = steps.len();
+            self.happening(dice, made, steps);
+            if steps.iter().skip(before).any(|step| step.starts_with("product")) {
+                steps.truncate(before);
+            }
+            steps.push(format!("wait {}", dice.one(&["8s", "8s", "15s", "40s"])));
+        }
+    }
+
     fn happening(&self, dice: &mut Dice, made: &mut u64, steps: &mut Vec<String>) {
         let gang = format!("g{}", dice.below(NAMES));
         let group = format!("p{}", dice.below(NAMES));
         let either = if dice.chance(2, 3) { &gang } else { &group };
         let node = format!("w{}", dice.between(1, self.nodes));
-        steps.push(match dice.below(48) {
+        steps.push(match dice.below(57) {
             0..=11 => return self.job(dice, &gang, steps),
             47 => return self.rule_is_lost(dice, steps),
+            48 | 49 => return self.duel(dice, steps),
+            52..=55 => return self.taken_back(dice, either, steps),
+            56 => return self.node_blinks(dice, steps),
+            50 | 51 => format!("refuse pods {}", dice.one(&["1/2", "1/2", "1/3", "none"])),
             12..=14 => return self.group(dice, &group, steps),
             15 | 16 => format!("delete job {gang}"),
             17 => format!("delete group {group}"),
@@ -221,12 +262,51 @@ impl Site {
         });
     }
 
+    /// A gang is stopped by somebody, or all of a queue, and mostly let go on.
+    fn taken_back(&self, dice: &mut Dice, gang: &str, steps: &mut Vec<String>) {
+        let (stop, go) = match dice.chance(1, 3) {
+            true => {
+                let queue = |policy| format!("patch queue main {{spec: {{stopPolicy: {policy}}}}}");
+                (queue("HoldAndDrain"), queue("None"))
+            }
+            false => {
+                let active = |yes| format!("patch workload of {gang} {{spec: {{active: {yes}}}}}");
+                (active(false), active(true))
+            }
+        };
+        steps.extend([stop, format!("wait {}", dice.span())]);
+        if dice.chance(5, 6) {
+            steps.push(go);
+        }
+    }
+
+    /// A node is deleted and made again, before its pods are.
+    fn node_blinks(&self, dice: &mut Dice, steps: &mut Vec<String>) {
+        let at = dice.between(1, self.nodes);
+        let wait = dice.one(&["5ms", "100ms", "1s", "3s", "10s"]);
+        steps.extend([format!("delete node w{at}"), format!("wait {wait}"), self.node(at)]);
+    }
+
+    /// Two gangs at once, of which there is room for one at most.
+    fn duel(&self, dice: &mut Dice, steps: &mut Vec<String>) {
+        let half = (self.nodes * self.gpus / 2 + 1).min(6);
+        let first = dice.below(NAMES - 1);
+        let names = [format!("g{first}"), format!("g{}", first + 1)];
+        steps.extend(names.iter().map(|name| format!("delete job {name}")));
+        steps.push(format!("wait {}", dice.span()));
+        let habits = self.habits(dice);
+        steps.extend(names.iter().map(|name| format!("job {name} pods={half} gpu=1{habits}")));
+    }
+
     /// A name that is there is given anew.
     fn job(&self, dice: &mut Dice, name: &str, steps: &mut Vec<String>) {
         steps.push(format!("delete job {name}"));
         steps.push(format!("wait {}", dice.span()));
-        let mut line =
-            format!("job {name} pods={} gpu={}", dice.between(1, 5), dice.between(1, 2.min(self.gpus)));
+        let gpus = dice.between(1, 2.min(self.gpus));
+        let most = (self.nodes * (self.gpus / gpus)).clamp(1, 6);
+        // As many as there is room for now and then, and some that never have.
+        let pods = if dice.chance(1, 2) { dice.between(most.div_ceil(2), most) } else { dice.between(1, 5) };
+        let mut line = format!("job {name} pods={pods} gpu={gpus}");
         if dice.chance(1, 4) && self.queues.len() > 1 {
             line.push_str(" queue=side");
         }

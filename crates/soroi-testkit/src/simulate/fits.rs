@@ -8,14 +8,22 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::kind;
-use crate::scenario::Placement;
-use crate::world::{Amounts, GangView, State, World, amount, amounts, has_ended, is_true, pod_requests};
+use crate::scenario::{GangRef, Placement};
+use crate::world::{
+    Amounts, GangView, State, World, amount, amounts, gangs_of_pod, has_ended, is_true, pod_requests,
+};
 
 const GPU: &str = "example.com/gpu";
 const RACK: &str = "topology.example.com/rack";
 
 /// Gangs that wait although quota and places for all their members are there.
 pub fn waits_in_vain(world: &World, placement: Placement) -> Vec<String> {
+    let waiting = in_vain(world, placement).into_iter();
+    waiting.map(|(gang, told)| format!("gang {} waits although it fits; {told}", gang.name)).collect()
+}
+
+/// The same, each with what it says itself.
+pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, String)> {
     let gangs = world.gangs();
     // A place that is kept for a member to come is not seen from here.
     let incomplete = |view: &GangView<'_>| {
@@ -37,7 +45,7 @@ pub fn waits_in_vain(world: &World, placement: Placement) -> Vec<String> {
     };
     let told = |view: &GangView<'_>| {
         let why = view.why().unwrap_or("nothing");
-        format!("gang {} waits although it fits; it says: {why}", view.gang.name)
+        (view.gang.clone(), format!("it says: {why}"))
     };
     gangs.iter().filter(in_vain).map(told).collect()
 }
@@ -114,6 +122,10 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     if view.group.is_some() && there.count() < view.minimum() {
         return None;
     }
+    // A Job is asked about anew when it has stopped.
+    if !view.jobs.is_empty() && view.pods.iter().any(|pod| !has_ended(pod)) {
+        return None;
+    }
     let count = count_of(workload);
     // Where even as many of the largest would fit, so do these.
     let each = pod_sets(workload).map(|set| pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0));
@@ -165,7 +177,22 @@ fn quota_left(world: &World, queue: &str) -> i64 {
         let name = queue["metadata"]["name"].as_str().unwrap_or_default();
         nominal - reserved(world, name)
     };
-    shared.iter().map(of).sum()
+    let names: Vec<&str> = shared.iter().filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
+    shared.iter().map(of).sum::<i64>() - lingering(world, &names)
+}
+
+/// What pods on nodes hold of these queues although their gang has given it back, or is gone: they have not
+/// left yet.
+fn lingering(world: &World, queues: &[&str]) -> i64 {
+    let gives_back = |gang: &GangRef| {
+        let view = world.gang(gang);
+        let names = view.workloads.iter().filter_map(|workload| workload["spec"]["queueName"].as_str());
+        let of_queue = view.workloads.is_empty() || names.into_iter().any(|name| queues.contains(&name));
+        of_queue && !matches!(view.state(), State::Admitted | State::Reserved)
+    };
+    let there = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod));
+    let staying = there.filter(|pod| gangs_of_pod(pod).iter().any(gives_back));
+    staying.map(|pod| pod_requests(pod).get(GPU).copied().unwrap_or(0)).sum()
 }
 
 fn amounts_of(resources: &Value, field: &str) -> i64 {

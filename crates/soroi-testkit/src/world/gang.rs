@@ -107,11 +107,21 @@ impl World {
                 names.insert(gang_ref(text(&metadata["namespace"]), text(&metadata["name"])));
             }
         }
-        names.iter().map(|name| self.gang(name)).collect()
+        let mut pods: BTreeMap<GangRef, Vec<&Value>> = BTreeMap::new();
+        for pod in self.all(kind::POD) {
+            for gang in gangs_of_pod(pod) {
+                pods.entry(gang).or_default().push(pod);
+            }
+        }
+        names.iter().map(|name| self.gang_of(name, pods.remove(name).unwrap_or_default())).collect()
     }
 
     /// The gang of this name, with whatever of it is there.
     pub fn gang(&self, gang: &GangRef) -> GangView<'_> {
+        self.gang_of(gang, self.all(kind::POD).filter(|pod| gangs_of_pod(pod).contains(gang)).collect())
+    }
+
+    fn gang_of<'a>(&'a self, gang: &GangRef, pods: Vec<&'a Value>) -> GangView<'a> {
         let GangRef { namespace, name } = gang;
         let group = self.get(kind::POD_GROUP, namespace, name);
         let here = |object: &&Value| object["metadata"]["namespace"] == namespace.as_str();
@@ -130,7 +140,6 @@ impl World {
                 of_group || of_job
             })
             .collect();
-        let pods = self.all(kind::POD).filter(|pod| gangs_of_pod(pod).contains(gang)).collect();
         GangView { gang: gang.clone(), group, jobs, pods, workloads }
     }
 }

@@ -169,6 +169,7 @@ fn play_on(case: &Case, plane: &Plane) -> Result<(), String> {
         let limits = Limits {
             placement: case.placement,
             recovery: settings.recovery,
+            slack: Duration::ZERO,
             patience: Duration::ZERO,
             stale: false,
         };
