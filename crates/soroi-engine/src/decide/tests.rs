@@ -13,4 +13,5 @@ mod restart;
 mod roles;
 mod running;
 pub(crate) mod script;
+mod slices;
 mod start;

@@ -229,3 +229,62 @@ fn a_leader_and_its_workers_share_a_domain() {
     "#]],
     );
 }
+
+#[test]
+fn topologies_that_make_no_sense_do_no_harm() {
+    // Without levels, with one level twice, and with the nodes above their racks.
+    check(
+        "topology e\nnode a gpu=2\npods m 2 gpu=1 topology=e",
+        expect![[r#"
+        m  a×2
+    "#]],
+    );
+    check(
+        "topology e\nnode a gpu=2\npods m 2 gpu=1 topology=e required=rack",
+        expect![[r#"
+        m  0 of 2 fit; 1 nodes, 1 Topology
+    "#]],
+    );
+    let twice = "topology d rack rack host\nnode a gpu=2 rack=r1\nnode b gpu=2 rack=r2";
+    check(
+        &format!("{twice}\npods m 2 gpu=1 topology=d required=rack"),
+        expect![[r#"
+        m  a×2
+    "#]],
+    );
+    check(
+        &format!("{twice}\npods m 4 gpu=1 topology=d slice=rack:2 slice=rack:2"),
+        expect![[r#"
+        m  0 of 4 fit; 2 nodes, 2 Topology
+    "#]],
+    );
+    let turned = "topology u host rack\nnode a gpu=2 rack=r1\nnode b gpu=2 rack=r1";
+    check(
+        &format!("{turned}\npods m 3 gpu=1 topology=u required=rack"),
+        expect![[r#"
+        m  2 of 3 fit in r1; 2 nodes, 1 Topology
+    "#]],
+    );
+    // Two nodes that say they are the same host are two domains all the same.
+    let same = "topology t rack host\nnode a gpu=1 rack=r1 host=x\nnode b gpu=1 rack=r1 host=x";
+    check(
+        &format!("{same}\npods m 2 gpu=1 topology=t required=host"),
+        expect![[r#"
+        m  1 of 2 fit in x; 2 nodes, 1 Topology
+    "#]],
+    );
+    check(
+        &format!("{same}\npods m 2 gpu=1 topology=t slice=host:2"),
+        expect![[r#"
+        m  0 of 2 fit; 2 nodes
+    "#]],
+    );
+    // A node without the label of a level is outside.
+    let missing = "topology t rack host\nnode a gpu=4\nnode b gpu=1 rack=r1";
+    check(
+        &format!("{missing}\npods m 2 gpu=1 topology=t slice=host:2"),
+        expect![[r#"
+        m  0 of 2 fit; 2 nodes, 1 Topology
+    "#]],
+    );
+}
