@@ -397,6 +397,8 @@ pub struct Fungibility {
     pub stop_at_borrow: bool,
     /// Take a flavor that needs preemption (true), or try the next one first.
     pub stop_at_preempt: bool,
+    /// Of flavors that were not taken at once, rather preempt than borrow.
+    pub prefer_preemption: bool,
 }
 
 /// Which running gangs a waiting one may have evicted.
@@ -546,6 +548,8 @@ pub struct PodSet {
     pub role: Option<Name>,
     /// How many pods should run now (a Job: min of parallelism and remaining completions).
     pub count: u32,
+    /// How few of them would do, if there is nothing for all (Kueue's `minCount`); `None`: all or none.
+    pub least: Option<u32>,
     /// What each needs, as predicted from the template.
     pub shape: Arc<Shape>,
     /// Where they must be relative to each other.

@@ -88,7 +88,9 @@ pub struct Waiting<N> {
 struct Line {
     strategy: QueueingStrategy,
     turns: BTreeMap<Turn, WantIx>,
-    /// The first gang of each want that is awake.
+    /// The first gang of each want.
+    firsts: BTreeMap<Turn, WantIx>,
+    /// Of these, those of wants that are awake.
     heads: BTreeMap<Turn, WantIx>,
 }
 
@@ -144,12 +146,14 @@ impl<N: Clone + Ord> Waiting<N> {
         at.strategy = strategy;
         at.turns.insert(turn.clone(), ix);
         let want = self.wants[ix].as_mut().expect("a want in use exists");
-        if let Some(first) = want.turns.first().filter(|_| awake) {
+        if let Some(first) = want.turns.first() {
+            at.firsts.remove(first);
             at.heads.remove(first);
         }
         want.turns.insert(turn);
+        let first = want.turns.first().expect("a turn was just inserted");
+        at.firsts.insert(first.clone(), ix);
         if awake {
-            let first = want.turns.first().expect("a turn was just inserted");
             at.heads.insert(first.clone(), ix);
             self.awake.insert(line);
         }
@@ -162,10 +166,14 @@ impl<N: Clone + Ord> Waiting<N> {
         let line = self.lines.get_mut(&want.line).expect("a gang stands in a line that exists");
         line.turns.remove(&turn);
         want.turns.remove(&turn);
-        if line.heads.remove(&turn).is_some()
+        let awake = line.heads.remove(&turn).is_some();
+        if line.firsts.remove(&turn).is_some()
             && let Some(next) = want.turns.first()
         {
-            line.heads.insert(next.clone(), ix);
+            line.firsts.insert(next.clone(), ix);
+            if awake {
+                line.heads.insert(next.clone(), ix);
+            }
         }
         if line.strategy == QueueingStrategy::StrictFifo {
             // The one who blocked it may be gone; `head` looks again.
@@ -198,6 +206,13 @@ impl<N: Clone + Ord> Waiting<N> {
             return None;
         }
         first
+    }
+
+    /// How many wants that sleep have a gang in the line before this turn. In a StrictFIFO line
+    /// nobody passes anybody, so there is none.
+    pub fn sleepers_before(&self, line: &LineKey, turn: &Turn) -> usize {
+        let Some(at) = self.lines.get(line) else { return 0 };
+        at.firsts.range(..turn).count() - at.heads.range(..turn).count()
     }
 
     /// The first gang of a line, if the line is StrictFIFO: all others wait for it.

@@ -12,6 +12,7 @@ pub mod book;
 pub mod diff;
 pub mod kind;
 pub mod look;
+pub mod oracle;
 pub mod play;
 mod replica;
 pub mod rule;

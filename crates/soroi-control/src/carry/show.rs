@@ -3,8 +3,9 @@
 //! What is to be told, and how often its numbers may change, is decided before; here it is only
 //! kept shown.
 
+use soroi_api::conditions::workload::reason as word;
 use soroi_engine::event::Name;
-use soroi_engine::reason::{NotYet, PlaceProblem, Reason};
+use soroi_engine::reason::{NotYet, Off, PlaceProblem, Reason};
 
 use super::{Composed, Course, Next, PODS_AT_ONCE, PartSeen, Scene, bind, commit, ready};
 use crate::call::Call;
@@ -39,7 +40,9 @@ pub(super) fn reasons(scene: Scene<'_>, gang: &Composed, course: &Course, next: 
 
 fn pending(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, told: &Told) -> Option<Write> {
     let state = &seen.workload.facts;
-    if state.facts.admitted.is_some() || shows(seen, told) {
+    // As in Kueue, who is deactivated while it waits is evicted, unless it is still shown as evicted.
+    let deactivated = told.reason == Reason::Off(Off::Deactivated) && state.facts.evicted.is_none();
+    if state.facts.admitted.is_some() || (shows(seen, told) && !deactivated) {
         return None;
     }
     let mut after = state.status.clone();
@@ -52,6 +55,11 @@ fn pending(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, told: &Told) 
         project::status::requeue(&mut after, word, moment);
     }
     project::status::pending(&mut after, told.word, &told.message, &state.facts.pod_sets, moment);
+    if deactivated {
+        let cause = scene.world.deactivation(&gang.parts);
+        let (reason, message) = cause.unwrap_or_else(|| (word::DEACTIVATED.into(), told.message.clone()));
+        project::status::evict(&mut after, &reason, &message, moment);
+    }
     if ready::is_followed(gang, seen) {
         project::status::pods_ready(&mut after, false, moment);
     }

@@ -23,7 +23,9 @@ pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
     }
     let mut writes = Vec::new();
     let mut stopped = true;
+    let mut awaited = false;
     for seen in scene.parts(gang) {
+        awaited |= undo.started && stops_its_own(gang, &seen, undo);
         if undo.started && !is_evicted(&seen, undo) {
             writes.extend(evict(scene, &seen, undo));
             stopped = false;
@@ -36,13 +38,20 @@ pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
     if !stopped {
         return Next::write(writes);
     }
-    // Who plays the job of a Workload that has none knows when its pods are gone, and gives the quota back.
-    let holder = |seen: &PartSeen<'_>| undo.cause.is_some() && seen.job.is_none() && gang.group.is_none();
-    if scene.parts(gang).any(|seen| holder(&seen) && seen.workload.facts.facts.admitted.is_some()) {
+    if awaited {
         return Next::default();
     }
     let back: Vec<Write> = scene.parts(gang).filter_map(|seen| give_back(scene, &seen, undo)).collect();
     if back.is_empty() { Next::reached(Reached::Undone) } else { Next::write(back) }
+}
+
+/// Whether somebody else stops what the Workload stands for, and gives its quota back when nothing of it runs
+/// any more: the controller of its kind of job (Kueue: each does so for its kind), or whoever plays the job of a
+/// Workload that has no owner and was preempted.
+fn stops_its_own(gang: &Composed, seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {
+    let facts = &seen.workload.facts.facts;
+    let played = facts.owner.is_some() || undo.cause.is_some();
+    gang.group.is_none() && seen.job.is_none() && played && facts.admitted.is_some()
 }
 
 fn is_evicted(seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {

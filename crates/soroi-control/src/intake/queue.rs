@@ -177,6 +177,8 @@ fn fungibility(fungibility: Option<&kueue::FlavorFungibility>) -> Fungibility {
     Fungibility {
         stop_at_borrow: stops(fungibility.and_then(|f| f.when_can_borrow), true),
         stop_at_preempt: stops(fungibility.and_then(|f| f.when_can_preempt), false),
+        prefer_preemption: fungibility.and_then(|f| f.preference)
+            == Some(kueue::FlavorFungibilityPreference::PreemptionOverBorrowing),
     }
 }
 

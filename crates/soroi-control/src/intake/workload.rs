@@ -70,6 +70,8 @@ pub struct WorkloadFacts {
     pub template_digests: Vec<[u8; 20]>,
     /// What its status says it holds (QuotaReserved is True).
     pub admitted: Option<Admitted>,
+    /// By pod set: pods that will not run again and need no quota (`status.reclaimablePods`).
+    pub reclaimable: BTreeMap<Name, u32>,
     /// Its condition Admitted is True.
     pub is_admitted: bool,
     /// The reason of its condition Evicted, while that is True.
@@ -143,6 +145,11 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         pod_sets,
         template_digests: spec.pod_sets.iter().map(|set| job::digest(&set.template)).collect(),
         admitted,
+        reclaimable: status
+            .iter()
+            .flat_map(|status| &status.reclaimable_pods)
+            .map(|back| (Arc::from(back.name.as_str()), u32::try_from(back.count).unwrap_or(0)))
+            .collect(),
         is_admitted: is_true(conditions, "Admitted").is_some(),
         evicted: is_true(conditions, "Evicted").map(|condition| Arc::from(condition.reason.as_str())),
         finished: is_true(conditions, "Finished").is_some(),
@@ -206,6 +213,7 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
         name: Arc::from(set.name.as_str()),
         role: None,
         count: u32::try_from(set.count).unwrap_or(0),
+        least: positive(set.min_count),
         shape: Arc::new(shape),
         topology: near,
     };

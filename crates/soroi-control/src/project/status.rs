@@ -46,6 +46,7 @@ impl Moment {
 /// The one word that goes with a reason for waiting (QuotaReserved=False), as Kueue 0.18 has it.
 pub fn pending_word(reason: &Reason) -> &'static str {
     match reason {
+        Reason::Off(Off::Deactivated) => word::PENDING,
         Reason::Queue(_) | Reason::Off(_) => word::INADMISSIBLE,
         Reason::NotYet(NotYet::Gated(_)) => word::ADMISSION_GATED,
         _ => word::PENDING,

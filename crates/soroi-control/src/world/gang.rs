@@ -336,6 +336,7 @@ impl World {
                 name: set.name,
                 role: set.role,
                 count: set.count,
+                least: None,
                 shape: set.shape,
                 topology: set.topology,
             })
@@ -482,6 +483,7 @@ impl World {
                 name: soroi_api::labels::kueue::MAIN_POD_SET.into(),
                 role: None,
                 count: 1,
+                least: None,
                 shape: fact.shape.clone(),
                 topology: event::TopologyRequest::NONE,
             }],
@@ -524,12 +526,28 @@ fn gather(
     }
 }
 
+/// How many pods a pod set has: as many as were admitted, else as many as are asked for.
+fn size(workload: &WorkloadFacts, set: &PodSet) -> u32 {
+    let mut admitted = workload.admitted.iter().flat_map(|held| &held.pod_sets);
+    admitted.find(|(name, ..)| *name == set.name).map_or(set.count, |(_, count, _)| *count)
+}
+
+/// Of these, the pods that should run now: a Job says so itself; for others somebody says in the
+/// Workload's status how many of those that are asked for will not run again.
+fn left(workload: &WorkloadFacts, job: Option<&JobFacts>, set: &PodSet) -> u32 {
+    let back = workload.reclaimable.get(&set.name).copied().unwrap_or(0);
+    let left = job.map_or_else(|| set.count.saturating_sub(back), JobFacts::pods_left);
+    left.min(size(workload, set))
+}
+
 /// The pod sets of a Workload, as many pods as should run now.
 fn pod_sets(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Vec<PodSet> {
     let named = workload.pod_sets.iter().map(|set| PodSet {
         name: root::pod_set_name(&set.name, &workload.name, in_group),
-        count: job.map_or(set.count, |job| job.pods_left().min(set.count)),
+        count: left(workload, job, set),
         role: job.and_then(|job| job.role.clone()),
+        // A Job is as large as its spec says.
+        least: set.least.filter(|_| job.is_none()),
         ..set.clone()
     });
     named.collect()
@@ -540,8 +558,7 @@ fn part(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) -> Par
         .pod_sets
         .iter()
         .map(|set| (set.name.clone(), root::pod_set_name(&set.name, &workload.name, in_group)));
-    let left = |count: u32| job.map_or(count, |job| job.pods_left().min(count));
-    let ended = workload.pod_sets.iter().map(|set| set.count - left(set.count));
+    let ended = workload.pod_sets.iter().map(|set| size(workload, set) - left(workload, job, set));
     Part {
         workload: workload.uid.clone(),
         job: job.map(|job| job.uid.clone()),

@@ -171,7 +171,7 @@ fn a_workload_that_is_switched_off_leaves_and_comes_back() {
             Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s (x2)
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 0s
             Normal  EvictedDueToDeactivated: The workload is deactivated
-            Warning Inadmissible: The workload is deactivated
+            Warning Pending: The workload is deactivated
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 65s
         "#]]
         .assert_eq(&story.events("Workload", "job-train-…").await);

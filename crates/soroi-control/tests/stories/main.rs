@@ -9,6 +9,7 @@
 
 mod group;
 mod hog;
+mod jobless;
 mod life;
 mod policies;
 mod reins;

@@ -1,4 +1,4 @@
-//! Gangs that wait start: rounds of heads until nobody is left who could be decided.
+//! A gang that waits starts: all of it, or not at all, and then it has a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,87 +6,37 @@ use std::sync::Arc;
 use super::assign::{Ground, totals};
 use super::gang::{Held, Phase, SeatSet};
 use super::search::{Answer, Findings, NoAnswer, Search, Terms};
-use super::tournament::{Head, fairest};
 use super::victims::Preempting;
 use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
-use crate::event::{Amount, Gang, GangId, Millis, Name};
+use crate::event::{Amount, Fungibility, Gang, GangId, Millis, Name};
 use crate::minima::Minima;
-use crate::queue::{Blocker, CapabilityBlocker, Certificate, LineKey, QuotaBlocker, Turn, WantIx};
+use crate::queue::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, Sum, saturate};
-use crate::reason::{Reason, VolcanoProblem};
+use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
 
 impl Engine {
-    /// Rounds as Kueue's: of the first gang of each queue those that need not borrow come first,
-    /// then larger priority, then the earlier time. Kueue decides one gang per queue and cycle;
-    /// here the rounds go on until every gang is admitted or has its certificate.
-    pub(crate) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
-        loop {
-            let lines: Vec<LineKey> = self.waiting.awake_lines().cloned().collect();
-            let mut heads = Vec::new();
-            for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
-                if let Some((turn, want)) = self.waiting.head(&line) {
-                    heads.push((0, self.line_priority(&line), turn, want));
-                }
-            }
-            if heads.is_empty() {
-                return;
-            }
-            if heads.len() > 1 && self.settings.fair_sharing.is_some() {
-                self.start_fairly(heads, now, out);
-                continue;
-            }
-            if heads.len() > 1 {
-                for head in &mut heads {
-                    head.0 = self.nominate(&head.2.id, head.3, now).map_or(u32::MAX, |answer| answer.borrow);
-                }
-                heads.sort();
-            }
-            for (_, _, turn, want) in heads {
-                self.start_one(&turn, want, now, out);
-            }
-        }
-    }
-
-    /// A round under fair sharing: after each head it is asked again whose turn it is.
-    fn start_fairly(
+    /// Decides one gang: all of it, or a certificate for it and all who want the same. Whether it took
+    /// anything.
+    pub(super) fn start_one(
         &mut self,
-        heads: Vec<(u32, std::cmp::Reverse<i32>, Turn, WantIx)>,
+        turn: &Turn,
+        want: WantIx,
         now: Millis,
         out: &mut Vec<Decision>,
-    ) {
-        let mut fair = Vec::new();
-        for (_, _, turn, want) in heads {
-            let Wanted::Start(start) = self.waiting.ask(want) else { continue };
-            let Some(queue) = start.cluster_queue.clone() else {
-                self.start_one(&turn, want, now, out);
-                continue;
-            };
-            let root = self.quotas.kueue.root(&queue);
-            let usage = self.nominate(&turn.id, want, now).map(|answer| answer.usage()).unwrap_or_default();
-            fair.push((root, turn, want, queue, usage));
-        }
-        while let Some((root, ..)) = fair.first() {
-            let root = root.clone();
-            let related: Vec<usize> = (0..fair.len()).filter(|at| fair[*at].0 == root).collect();
-            let heads: Vec<Head<'_>> = related
-                .iter()
-                .map(|at| Head { turn: &fair[*at].1, queue: &fair[*at].3, usage: &fair[*at].4 })
-                .collect();
-            let next = related[fairest(&self.quotas.kueue, &heads).unwrap_or(0)];
-            let (_, turn, want, ..) = fair.remove(next);
-            self.start_one(&turn, want, now, out);
-        }
-    }
-
-    /// Decides one gang: all of it, or a certificate for it and all who want the same.
-    fn start_one(&mut self, turn: &Turn, want: WantIx, now: Millis, out: &mut Vec<Decision>) {
-        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return };
+    ) -> bool {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return false };
         match self.answer(&turn.id, &start, now) {
-            Ok(answer) => self.begin(&turn.id, &start, answer, now, out),
-            Err(no) => self.certify(want, no),
+            Ok(answer) => {
+                self.begin(&turn.id, &start, answer, now, out);
+                true
+            }
+            Err(no) => {
+                self.certify(want, no);
+                false
+            }
         }
     }
 
@@ -117,18 +67,6 @@ impl Engine {
         blockers.extend(no.shortages.iter().map(|request| Blocker::Places(shortages.of(cluster, request))));
         self.waiting.certify(want, Certificate { reason: Arc::new(no.reason), blockers });
         self.tell_all_of(want);
-    }
-
-    /// What the head of a queue would get of the quota if it were its turn, perhaps after others have left;
-    /// heads that find none are decided last, which only gives them their reason.
-    fn nominate(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<Answer> {
-        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return None };
-        if start.cluster_queue.is_none() {
-            return Some(Answer::default());
-        }
-        let counts = start.sets.iter().map(|set| set.count).collect();
-        let without = self.search(&start, counts, None, false).ok();
-        without.or_else(|| self.search_for_victims(id, &start, false, now).ok())
     }
 
     /// What the gang gets now, if anything. Quota of an earlier admission that it still holds is
@@ -182,22 +120,73 @@ impl Engine {
     /// The whole gang if possible; else, where fewer members are worth something, as many as
     /// quota and places allow.
     fn answer_within(&mut self, id: &GangId, start: &Start, now: Millis) -> Result<Answer, NoAnswer> {
-        let no = match self.answer_without_victims(start) {
-            Err(no) if start.rank.is_some() => no,
-            answer => return answer,
-        };
-        self.answer_with_victims(id, start, now, no)
+        self.first_answer(id, start, true, now)
     }
 
-    /// The whole gang, once others have left for it.
+    /// The first answer in the order in which a gang would have it: all of it, at once; all of it, once others
+    /// have left; fewer pods of the set of which fewer would do. Its queue may have others leave before
+    /// it takes another flavor or borrows more (`flavorFungibility`). `placing`: with places, or by quota alone.
+    pub(super) fn first_answer(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        placing: bool,
+        now: Millis,
+    ) -> Result<Answer, NoAnswer> {
+        let counts: Vec<u32> = start.sets.iter().map(|set| set.count).collect();
+        if self.preempts_early(start)
+            && let Ok(answer) = self.search_for_victims(id, start, counts.clone(), placing, now)
+        {
+            return Ok(self.with_reason(start, answer));
+        }
+        let at_once = match placing {
+            true => self.answer_without_victims(start),
+            false => self.search(start, counts.clone(), None, false),
+        };
+        let no = match at_once {
+            Ok(answer) => return Ok(answer),
+            Err(no) => no,
+        };
+        match self.answer_with_victims(id, start, counts, placing, now, no) {
+            Err(no) if start.sets.iter().any(|set| set.least.is_some()) => {
+                self.reduced(id, start, placing, now).map_err(|least| no.and(least))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the gangs of its queue have others leave although another flavor would do, or borrowing.
+    fn preempts_early(&self, start: &Start) -> bool {
+        let queue = start.cluster_queue.as_ref().and_then(|name| self.quotas.kueue.queue(name));
+        start.rank.is_some() && queue.is_some_and(|queue| is_early(queue.fungibility))
+    }
+
+    /// An answer that was looked for before it was known why there is none at once.
+    fn with_reason(&self, start: &Start, answer: Answer) -> Answer {
+        let Some(queue) = start.cluster_queue.as_ref().filter(|_| !answer.victims.is_empty()) else {
+            return answer;
+        };
+        let lacks = |(what, sum): (FlavorResource, Sum)| {
+            let short = sum - self.quotas.kueue.available(queue, &what);
+            let FlavorResource { flavor, resource } = what;
+            (short > 0).then(|| FlavorProblem::Short { flavor, resource, short: saturate(short) })
+        };
+        let problems = answer.usage().into_iter().filter_map(lacks).collect();
+        let name = start.sets.first().map_or_else(|| "main".into(), |set| set.name.clone());
+        Answer { without_victims: Some(Reason::NoFlavor(vec![(name, problems)])), ..answer }
+    }
+
+    /// So many pods of each set, once others have left for them.
     fn answer_with_victims(
         &mut self,
         id: &GangId,
         start: &Start,
+        counts: Vec<u32>,
+        placing: bool,
         now: Millis,
         mut no: NoAnswer,
     ) -> Result<Answer, NoAnswer> {
-        match self.search_for_victims(id, start, true, now) {
+        match self.search_for_victims(id, start, counts, placing, now) {
             Ok(answer) => Ok(Answer { without_victims: Some(no.reason), ..answer }),
             Err(NoVictims::NotEnough) => {
                 // Whatever is given back may be what those who could leave do not give.
@@ -208,10 +197,55 @@ impl Engine {
         }
     }
 
+    /// As many pods as there are quota and places for, of the set of which fewer would do (Kueue,
+    /// partial admission). What fits fewer never fits more, so half of what is open is tried each time.
+    fn reduced(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        placing: bool,
+        now: Millis,
+    ) -> Result<Answer, NoAnswer> {
+        let counts = |less: u32| -> Vec<u32> {
+            // One set at most has a least number (Kueue's rule for Workloads).
+            let left = |set: &StartSet| {
+                set.least.map_or(set.count, |least| set.count.saturating_sub(less).max(least))
+            };
+            start.sets.iter().map(left).collect()
+        };
+        let most = start.sets.iter().filter_map(|set| Some(set.count - set.least?)).max().unwrap_or(0);
+        let mut best = self.sized(id, start, counts(most), placing, now)?;
+        let (mut low, mut high) = (1, most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.sized(id, start, counts(middle), placing, now) {
+                Ok(answer) => (best, high) = (answer, middle),
+                Err(_) => low = middle + 1,
+            }
+        }
+        Ok(best)
+    }
+
+    /// So many pods of each set, at once or once others have left.
+    fn sized(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        counts: Vec<u32>,
+        placing: bool,
+        now: Millis,
+    ) -> Result<Answer, NoAnswer> {
+        match self.search(start, counts.clone(), None, placing) {
+            Err(no) => self.answer_with_victims(id, start, counts, placing, now, no),
+            answer => answer,
+        }
+    }
+
     fn search_for_victims(
         &mut self,
         id: &GangId,
         start: &Start,
+        counts: Vec<u32>,
         placing: bool,
         now: Millis,
     ) -> Result<Answer, NoVictims> {
@@ -231,6 +265,7 @@ impl Engine {
         }
         let preempting = Preempting {
             rules: queue.preemption,
+            early: is_early(queue.fungibility),
             priority,
             queued_at,
             candidates: &candidates,
@@ -241,7 +276,6 @@ impl Engine {
         };
         let ground = Some(Ground { world: &self.world, tree, queue });
         let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
-        let counts = start.sets.iter().map(|set| set.count).collect();
         let (findings, preempting) = (Findings::default(), Some(preempting));
         let search = Search {
             world,
@@ -281,7 +315,10 @@ impl Engine {
         let all: u32 = start.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
         let least = start.minima.total();
         let full = self.answer_for(start, all, None);
-        if full.is_ok() || least >= all {
+        if full.is_ok() {
+            return full;
+        }
+        if least >= all {
             return full;
         }
         // Whatever would let more of them start lets others of them start.
@@ -441,6 +478,10 @@ fn cut(start: &Start, members: u32) -> Vec<u32> {
         left -= more;
     }
     counts
+}
+
+fn is_early(rules: Fungibility) -> bool {
+    rules.stop_at_preempt || rules.prefer_preemption
 }
 
 pub(super) fn admission_of(id: &GangId, start: &Start, answer: Answer) -> Admission {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fungible::{Grade, Means, in_order};
 use super::wanted::StartSet;
 use crate::event::{
     ClusterQueue, Expression, Flavor, FlavorQuotas, Labels, Name, NodeSelectorTerm, Operator, ResourceGroup,
@@ -28,8 +29,8 @@ pub(super) struct FlavorOption {
     /// Its position within the group.
     pub(super) position: usize,
     pub(super) flavor: Name,
-    /// How high in the cohorts it borrows.
-    pub(super) borrow: u32,
+    /// How it gets its quota.
+    pub(super) grade: Grade,
 }
 
 /// A flavor that does not do, and why.
@@ -91,7 +92,10 @@ pub(super) fn options(
             continue;
         }
         match room(ground, quotas, asked, taken, &mut options) {
-            Room::Fits { borrow } => options.fit.push(FlavorOption { position, flavor, borrow }),
+            Room::Fits { borrow } => {
+                let grade = Grade { means: Means::Fits, borrow };
+                options.fit.push(FlavorOption { position, flavor, grade });
+            }
             Room::Short(problems) => {
                 options.refused.push(Refusal { position, flavor, problems, short: true });
             }
@@ -100,9 +104,7 @@ pub(super) fn options(
             }
         }
     }
-    if !ground.queue.fungibility.stop_at_borrow {
-        options.fit.sort_by_key(|option| option.borrow);
-    }
+    options.fit = in_order(options.fit, ground.queue.fungibility, |option| option.grade);
     options
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::hold::Hold;
 use crate::decision::Admission;
-use crate::event::{Gang, GangId, Labels, Millis, Name, PodUid, Shape, Toleration};
+use crate::event::{Gang, GangId, Labels, Millis, Name, PodSet, PodUid, Shape, Toleration};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::quota::Charge;
@@ -207,7 +207,10 @@ impl GangState {
     /// be more than there are pods: then some are missing.
     pub(crate) fn minimum(&self) -> Option<Minima> {
         let fact = self.fact.as_ref()?;
-        let all = || fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        // Admitted with fewer than were asked for, those are all.
+        let got = |name: &Name| self.held.as_ref()?.admission.pod_sets.iter().find(|set| set.name == *name);
+        let size = |set: &PodSet| got(&set.name).map_or(set.count, |got| got.count.min(set.count));
+        let all = || fact.pod_sets.iter().fold(0u32, |sum, set| sum.saturating_add(size(set)));
         Some(fact.minima.clone().unwrap_or_else(|| Minima::of(all())))
     }
 }

@@ -380,6 +380,7 @@ fn start_set(named: &PodSet, count: u32) -> StartSet {
         name: named.name.clone(),
         role: named.role.clone(),
         count,
+        least: None,
         shape: named.shape.clone(),
         placed: named.shape.clone(),
         topology: named.topology.clone(),

@@ -228,6 +228,7 @@ pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> P
         name: set.name.clone(),
         role: set.role.clone(),
         count,
+        least: None,
         shape: set.shape.clone(),
         placed: set.shape.clone(),
         topology: set.topology.clone(),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::{FlavorOption, Ground, options, totals};
 use super::ceiling::Ceilings;
+use super::fungible::{Means, in_order};
 use super::victims::{Places, Preempting};
 use super::wanted::{Start, StartSet};
 use crate::cluster::Cluster;
@@ -166,6 +167,8 @@ impl Search<'_> {
         let mut options = options(ground, spec, &self.start.sets[at], &asked, &taken);
         if let Some(preempting) = self.preempting {
             options.fit.extend(preempting.reclaimable(ground, &options.refused, &asked, &taken));
+            options.fit.sort_by_key(|option| option.position);
+            options.fit = in_order(options.fit, ground.queue.fungibility, |option| option.grade);
         }
         self.findings.blockers.extend(options.short);
         let settled = self.flavor_of_partner(spec, chosen);
@@ -226,9 +229,20 @@ impl Search<'_> {
 
     /// All flavors are chosen: are there places for all pods together?
     fn complete(&mut self, chosen: &[Flavors]) -> Result<Answer, Stuck> {
-        if let (Some(preempting), Some(ground)) = (self.preempting, self.ground) {
-            return self.complete_with_victims(preempting, ground, chosen);
+        let (Some(preempting), Some(ground)) = (self.preempting, self.ground) else {
+            return self.complete_at_once(chosen);
+        };
+        let fits = |option: &FlavorOption| option.grade.means == Means::Fits;
+        if preempting.early
+            && chosen.iter().flat_map(BTreeMap::values).all(fits)
+            && let Ok(answer) = self.complete_at_once(chosen)
+        {
+            return Ok(answer);
         }
+        self.complete_with_victims(preempting, ground, chosen)
+    }
+
+    fn complete_at_once(&mut self, chosen: &[Flavors]) -> Result<Answer, Stuck> {
         let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
         let mut answer = self.without_places(chosen);
         if placed.is_empty() {
@@ -294,7 +308,8 @@ impl Search<'_> {
 
     fn without_places(&self, chosen: &[Flavors]) -> Answer {
         let sets = chosen.iter().enumerate().map(|(at, flavors)| self.paid(at, flavors, self.counts[at]));
-        let borrow = chosen.iter().flat_map(|flavors| flavors.values()).map(|option| option.borrow).max();
+        let borrow =
+            chosen.iter().flat_map(|flavors| flavors.values()).map(|option| option.grade.borrow).max();
         let (borrow, victims) = (borrow.unwrap_or(0), Vec::new());
         Answer { sets: sets.collect(), borrow, victims, without_victims: None }
     }

@@ -109,8 +109,10 @@ impl Engine {
         let door = fact.and_then(|fact| self.local_queue_of(fact));
         let payer = state.charges().find_map(|charge| charge.kueue.as_ref().map(|(queue, _)| queue.clone()));
         let off = fact.is_some_and(|fact| matches!(fact.readiness, Readiness::Off(_)));
+        // As in Kueue, who is behind a stopped LocalQueue does not wait; behind a stopped ClusterQueue, yes.
+        let shut = door.is_some_and(|door| door.stop != StopPolicy::None);
         let counts = match &state.held {
-            None => [u32::from(fact.is_some() && !off), 0, 0],
+            None => [u32::from(fact.is_some() && !off && !shut), 0, 0],
             Some(held) => [0, 1, u32::from(held.phase != Phase::Assumed)],
         };
         let mut usage: BTreeMap<FlavorResource, Sum> = BTreeMap::new();

@@ -11,6 +11,7 @@ mod queues;
 mod random;
 mod restart;
 mod roles;
+mod rounds;
 mod running;
 pub(crate) mod script;
 mod slices;

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::{FlavorOption, Ground, Refusal};
+use super::fungible::{Grade, Means};
 use super::gang::{GangState, Gangs, Phase};
 use crate::cluster::{Cluster, NodeIx, Occupant};
 use crate::engine::Engine;
@@ -21,6 +22,8 @@ use crate::world::World;
 #[derive(Clone, Copy)]
 pub(super) struct Preempting<'a> {
     pub(super) rules: Preemption,
+    /// Whether it is asked who could leave before it is known that somebody has to.
+    pub(super) early: bool,
     pub(super) priority: i32,
     pub(super) queued_at: Millis,
     pub(super) candidates: &'a [Candidate<'a>],
@@ -285,9 +288,7 @@ fn enough(mut offers: Vec<Offer>, missing: u64) -> Option<Vec<usize>> {
 }
 
 impl Preempting<'_> {
-    /// Of flavors that quota does not allow now, those that it may once others have left, in the order in which
-    /// they are to be tried: those for which only gangs of other queues have to go come first, then those with
-    /// which it borrows less; else the queue's order.
+    /// Of flavors that quota does not allow now, those that it may once others have left.
     pub(super) fn reclaimable(
         &self,
         ground: Ground<'_>,
@@ -295,7 +296,7 @@ impl Preempting<'_> {
         asked: &BTreeMap<Name, Sum>,
         taken: &BTreeMap<FlavorResource, Sum>,
     ) -> Vec<FlavorOption> {
-        let mut options: Vec<(Possibility, FlavorOption)> = Vec::new();
+        let mut options = Vec::new();
         for refusal in refused.iter().filter(|refusal| refusal.short) {
             let wanted = asked.iter().filter_map(|(resource, sum)| {
                 let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
@@ -306,13 +307,15 @@ impl Preempting<'_> {
                 wanted.map(|(what, sum)| self.possibility(ground, what, sum)).collect();
             let worst = each.iter().map(|(possible, _)| *possible).min().unwrap_or(Possibility::NoCandidates);
             let borrow = each.iter().map(|(_, borrow)| *borrow).max().unwrap_or(0);
-            if worst > Possibility::NoCandidates {
-                let (position, flavor) = (refusal.position, refusal.flavor.clone());
-                options.push((worst, FlavorOption { position, flavor, borrow }));
-            }
+            let means = match worst {
+                Possibility::NoCandidates => continue,
+                Possibility::Preempt => Means::Preempt,
+                Possibility::Reclaim => Means::Reclaim,
+            };
+            let (position, flavor) = (refusal.position, refusal.flavor.clone());
+            options.push(FlavorOption { position, flavor, grade: Grade { means, borrow } });
         }
-        options.sort_by_key(|(possible, option)| (Reverse(*possible), option.borrow));
-        options.into_iter().map(|(_, option)| option).collect()
+        options
     }
 
     /// What preemption could do about one resource of a flavor, and how high it would still borrow.

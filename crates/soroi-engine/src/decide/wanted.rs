@@ -50,6 +50,8 @@ pub(crate) struct StartSet {
     pub(crate) name: Name,
     pub(crate) role: Option<Name>,
     pub(crate) count: u32,
+    /// How few would do.
+    pub(crate) least: Option<u32>,
     /// What is charged to quota.
     pub(crate) shape: Arc<Shape>,
     /// What is placed: the shape as it was learnt, if it was.
@@ -143,10 +145,13 @@ impl Engine {
         policy: Policy,
         cluster_queue: Option<Name>,
     ) -> Start {
+        // A group says by its minima how few would do, and only a whole Workload has its size changed.
+        let alone = fact.minima.is_none() && fact.volcano_queue.is_none();
         let set = |set: &crate::event::PodSet| StartSet {
             name: set.name.clone(),
             role: set.role.clone(),
             count: set.count,
+            least: set.least.filter(|least| *least < set.count && alone),
             shape: set.shape.clone(),
             placed: match (state.learnt.get(&set.name).unwrap_or(&set.shape), policy.soroi_binds()) {
                 (shape, true) => shape.clone(),

@@ -29,7 +29,7 @@ fn queue(name: &str, cohort: Option<&str>, nominal: i64) -> ClusterQueue {
             covered: vec!["gpu".into()],
             flavors: vec![FlavorQuotas { flavor: "f".into(), quotas: vec![quota] }],
         }],
-        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false, prefer_preemption: false },
         preemption: Preemption::default(),
         weight_milli: 1000,
         placement: None,

@@ -234,7 +234,7 @@ fn queue(name: &Name, nominal: i64) -> crate::event::ClusterQueue {
             covered: vec!["gpu".into()],
             flavors: vec![FlavorQuotas { flavor: "f".into(), quotas: vec![quota] }],
         }],
-        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false, prefer_preemption: false },
         preemption: Default::default(),
         weight_milli: 1000,
         placement: None,

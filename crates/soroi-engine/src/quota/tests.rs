@@ -35,7 +35,7 @@ fn queue(name: &str, cohort: Option<&str>, groups: Vec<ResourceGroup>) -> Cluste
         strategy: Default::default(),
         stop: Default::default(),
         groups,
-        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false },
+        fungibility: Fungibility { stop_at_borrow: true, stop_at_preempt: false, prefer_preemption: false },
         preemption: Default::default(),
         weight_milli: 1000,
         placement: None,

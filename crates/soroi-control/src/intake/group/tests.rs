@@ -168,6 +168,7 @@ fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expe
             name: name.into(),
             role: None,
             count: count.parse().unwrap(),
+            least: None,
             shape: shape(name),
             topology: TopologyRequest::NONE,
         };

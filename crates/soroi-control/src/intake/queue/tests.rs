@@ -104,6 +104,7 @@ fn a_cluster_queue_is_read_in_whole_numbers() {
             fungibility: Fungibility {
                 stop_at_borrow: false,
                 stop_at_preempt: true,
+                prefer_preemption: false,
             },
             preemption: Preemption {
                 within_queue: Never,
@@ -136,6 +137,7 @@ fn what_is_not_said_is_kueues_default() {
             fungibility: Fungibility {
                 stop_at_borrow: true,
                 stop_at_preempt: false,
+                prefer_preemption: false,
             },
             preemption: Preemption {
                 within_queue: Never,

@@ -19,7 +19,14 @@ fn pod_sets() -> Vec<PodSet> {
     let requests = [("cpu", 500), ("example.com/gpu", 1), ("memory", 128 << 20)];
     let requests = requests.into_iter().map(|(name, each)| (Arc::from(name), each)).collect();
     let shape = Arc::new(Shape { requests, ..Shape::default() });
-    vec![PodSet { name: "main".into(), role: None, count: 4, shape, topology: TopologyRequest::NONE }]
+    vec![PodSet {
+        name: "main".into(),
+        role: None,
+        count: 4,
+        least: None,
+        shape,
+        topology: TopologyRequest::NONE,
+    }]
 }
 
 fn admission() -> decision::Admission {
@@ -303,7 +310,7 @@ fn checks_hold_a_workload_back_and_start_anew_after_an_eviction() {
 fn kinds_of_reasons_have_kueues_words() {
     let queue = Reason::Queue(soroi_engine::reason::QueueProblem::LocalQueueMissing("q".into()));
     assert_eq!(pending_word(&queue), "Inadmissible");
-    assert_eq!(pending_word(&Reason::Off(Off::Deactivated)), "Inadmissible");
+    assert_eq!(pending_word(&Reason::Off(Off::Deactivated)), "Pending");
     assert_eq!(pending_word(&Reason::NotYet(NotYet::Gated("g".into()))), "AdmissionGated");
     assert_eq!(pending_word(&Reason::NamespaceMismatch), "Pending");
 }

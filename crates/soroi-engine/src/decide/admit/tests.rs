@@ -12,6 +12,7 @@ fn start(counts: &[u32]) -> Start {
         name: format!("set-{at}").into(),
         role: None,
         count: *count,
+        least: None,
         shape: shape.clone(),
         placed: shape.clone(),
         topology: TopologyRequest::NONE,

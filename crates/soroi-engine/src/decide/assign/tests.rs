@@ -11,7 +11,15 @@ const GPU: &str = "example.com/gpu";
 
 fn set(shape: Shape, topology: TopologyRequest) -> StartSet {
     let shape = Arc::new(shape);
-    StartSet { name: "main".into(), role: None, count: 2, shape: shape.clone(), placed: shape, topology }
+    StartSet {
+        name: "main".into(),
+        role: None,
+        count: 2,
+        least: None,
+        shape: shape.clone(),
+        placed: shape,
+        topology,
+    }
 }
 
 fn gpus(each: i64) -> Shape {
@@ -36,7 +44,7 @@ fn answer(story: &str, set: &StartSet, taken: i64) -> String {
     let taken =
         BTreeMap::from([(FlavorResource { flavor: "one".into(), resource: GPU.into() }, taken.into())]);
     let options = options(Ground { world, tree, queue }, &queue.groups[0], set, &asked, &taken);
-    let fit = options.fit.iter().map(|option| format!("{}+{}", option.flavor, option.borrow));
+    let fit = options.fit.iter().map(|option| format!("{}+{}", option.flavor, option.grade.borrow));
     let refused = options.refused.iter().map(|refusal| {
         let why: Vec<String> = refusal.problems.iter().map(problem).collect();
         format!("{}: {}{}", refusal.flavor, why.join(", "), if refusal.short { " now" } else { "" })

@@ -4,9 +4,10 @@
 //! the first flavor that does for them, or that is only short now; a pod set for which there is
 //! none ends the list. A flavor with quota is asked for places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::assign::{FlavorOption, options, totals, uncovered};
+use super::super::fungible::{Grade, Means};
 use super::{Flavors, Search, TRIES_MAX, topology_of};
 use crate::place::place;
 use crate::reason::{FlavorProblem, PlaceProblem, Reason};
@@ -67,7 +68,7 @@ impl Search<'_> {
             let short = short.map(|refusal| FlavorOption {
                 position: refusal.position,
                 flavor: refusal.flavor.clone(),
-                borrow: 0,
+                grade: Grade { means: Means::Fits, borrow: 0 },
             });
             let choice = options.fit.first().cloned().or(short);
             for refusal in options.refused {
@@ -82,7 +83,17 @@ impl Search<'_> {
             others.push((group, asked, options.fit));
         }
         if let Some(flavors) = &flavors {
+            let served: BTreeSet<usize> =
+                others.iter().filter(|(.., fit)| !fit.is_empty()).map(|(group, ..)| *group).collect();
             self.ask_for_places(at, flavors, others, &mut problems);
+            // Where a flavor does, nobody asks what is wrong with the others.
+            let lacking = |problem: &FlavorProblem| matches!(problem, FlavorProblem::NoPlace { .. });
+            let placeless: BTreeSet<usize> = problems
+                .iter()
+                .filter(|(_, all)| all.iter().any(lacking))
+                .map(|((group, _), _)| *group)
+                .collect();
+            problems.retain(|(group, _), _| !served.contains(group) || placeless.contains(group));
         }
         (flavors, problems.into_values().flatten().collect())
     }

@@ -502,7 +502,7 @@ fn each_door_counts_its_own_gangs() {
             gang four queue=right pods=1 gpu=1
               pending four: LocalQueue right is inactive
             doors
-              right: 1 pending, 2 reserving, 2 admitted; gpu@default 3 inactive: Stopped
+              right: 0 pending, 2 reserving, 2 admitted; gpu@default 3 inactive: Stopped
             queue cq gpu=4 hold
             doors
               cq: 0 pending, 0 reserving, 0 admitted; gpu@default 0 inactive: ClusterQueueInactive
@@ -511,7 +511,7 @@ fn each_door_counts_its_own_gangs() {
             doors
               cq: 0 pending, 0 reserving, 0 admitted; inactive: ClusterQueueMissing
               left: 0 pending, 0 reserving, 0 admitted; inactive: ClusterQueueMissing
-              right: 1 pending, 2 reserving, 2 admitted; inactive: Stopped
+              right: 0 pending, 2 reserving, 2 admitted; inactive: Stopped
             doorgone left
             doors
         "#]],

@@ -363,6 +363,7 @@ fn queue(board: &mut Board, words: &Words<'_>) {
             fungibility: Fungibility {
                 stop_at_borrow: !words.has("trynext"),
                 stop_at_preempt: words.has("mustpreempt"),
+                prefer_preemption: words.has("ratherpreempt"),
             },
             preemption: preemption(words),
             weight_milli: 1000,
@@ -419,7 +420,8 @@ fn gang(board: &mut Board, words: &Words<'_>) {
     let mut pod_sets: Vec<PodSet> = Vec::new();
     if let Some(count) = words.number("pods") {
         let (shape, topology) = (shape(words), topology.clone());
-        pod_sets.push(PodSet { name: "main".into(), role: None, count, shape, topology });
+        let least = words.number("least");
+        pod_sets.push(PodSet { name: "main".into(), role: None, count, least, shape, topology });
     }
     let roles = minima(words).is_some_and(|minima| !minima.roles.is_empty());
     // `workers:4:gpu=2` would split at `=`: `workers:4:gpu` and `2`.
@@ -433,6 +435,7 @@ fn gang(board: &mut Board, words: &Words<'_>) {
                 // `worker-2` are other pods of the role `worker`.
                 role: set.split('-').next().map(Into::into).filter(|_| roles),
                 count: count.parse().expect("a count"),
+                least: None,
                 shape: Arc::new(Shape { requests, ..(*shape(words)).clone() }),
                 topology: topology.clone(),
             });

@@ -1,0 +1,155 @@
+//! Who is decided before whom? Rounds of heads, until nobody is left who could be decided.
+//!
+//! Kueue decides one gang of each ClusterQueue in a cycle, and parks those that do not fit until
+//! something happens. When it has, all of them come back, and it goes through each queue again. The
+//! outcome of all those cycles is reached here at once. A *wave* is all that is decided before something
+//! happens outside; in round `n` of it each queue has its `n`-th want decided. Whoever sleeps because
+//! nothing happened that could help it would be tried in vain, but its round passes, so that the heads
+//! that meet in a round are those that meet in one of Kueue's cycles.
+//!
+//! Within a round those go first that need not borrow or borrow from nearer, then larger priority, then
+//! the earlier time (Kueue 0.18, `scheduler.go`, `entryOrdering`); under fair sharing it is asked again
+//! after each head whose turn it is (`tournament`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::search::Answer;
+use super::tournament::{self, fairest};
+use super::wanted::Wanted;
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::event::{GangId, Millis, Name};
+use crate::queue::{LineKey, Turn, WantIx};
+
+/// How far each line is.
+#[derive(Default)]
+struct Wave(BTreeMap<LineKey, Pace>);
+
+/// How far a line is.
+#[derive(Default)]
+struct Pace {
+    /// Rounds in which one of its gangs was decided.
+    rounds: usize,
+    /// The first gangs of wants that were tried in vain.
+    tried: BTreeSet<Turn>,
+}
+
+/// The head of a line in its round.
+struct Head {
+    turn: Turn,
+    want: WantIx,
+    /// What it would get of the quota if it were its turn, perhaps after others have left. `None`: nothing, or
+    /// nobody is there to be compared with.
+    answer: Option<Answer>,
+}
+
+impl Head {
+    /// Whether it would still get the same.
+    fn gets(&self, other: Option<&Answer>) -> bool {
+        let key = |answer: &Answer| -> (u32, Vec<BTreeMap<Name, Name>>, Vec<GangId>) {
+            let flavors = answer.sets.iter().map(|set| set.flavors.clone()).collect();
+            (answer.borrow, flavors, answer.victims.iter().map(|(id, _)| id.clone()).collect())
+        };
+        self.answer.as_ref().map(key) == other.map(key)
+    }
+}
+
+impl Engine {
+    /// Decides everybody who waits and may be decided.
+    pub(crate) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        let mut wave = Wave::default();
+        loop {
+            let mut heads = self.next_round(&wave, now);
+            if heads.is_empty() {
+                return;
+            }
+            let mut taken = false;
+            while !heads.is_empty() {
+                let head = heads.remove(self.next_head(&heads));
+                let line = self.waiting.line_of(head.want).clone();
+                let pace = wave.0.entry(line).or_default();
+                pace.rounds += 1;
+                // Whoever came before it took what it would have got: it competes again in the next round.
+                if taken && !head.gets(self.nominate(&head.turn.id, head.want, now).as_ref()) {
+                    continue;
+                }
+                match self.start_one(&head.turn, head.want, now, out) {
+                    true => taken = true,
+                    false => _ = pace.tried.insert(head.turn),
+                }
+            }
+        }
+    }
+
+    /// The heads that meet next, in their order.
+    fn next_round(&mut self, wave: &Wave, now: Millis) -> Vec<Head> {
+        let lines: Vec<LineKey> = self.waiting.awake_lines().cloned().collect();
+        let mut heads: Vec<(usize, Turn, WantIx)> = Vec::new();
+        for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
+            if let Some((turn, want)) = self.waiting.head(&line) {
+                heads.push((self.round_of(wave, &line, &turn), turn, want));
+            }
+        }
+        let Some(round) = heads.iter().map(|(round, ..)| *round).min() else { return Vec::new() };
+        heads.retain(|(at, ..)| *at == round);
+        let alone = heads.len() == 1;
+        let head = |(_, turn, want): (usize, Turn, WantIx)| {
+            let answer = if alone { None } else { self.nominate(&turn.id, want, now) };
+            Head { turn, want, answer }
+        };
+        let mut heads: Vec<Head> = heads.into_iter().map(head).collect();
+        // Heads without quota come last, which only gives them their reason.
+        heads.sort_by_cached_key(|head| {
+            let borrow = head.answer.as_ref().map_or(u32::MAX, |answer| answer.borrow);
+            (borrow, self.line_priority(self.waiting.line_of(head.want)), head.turn.clone())
+        });
+        heads
+    }
+
+    /// Which of the heads is next: the first, but under fair sharing the fairest of its tree.
+    fn next_head(&self, heads: &[Head]) -> usize {
+        if self.settings.fair_sharing.is_none() || heads.len() == 1 {
+            return 0;
+        }
+        let queue = |head: &Head| match self.waiting.ask(head.want) {
+            Wanted::Start(start) => start.cluster_queue.clone(),
+            _ => None,
+        };
+        let tree = &self.quotas.kueue;
+        let Some(first) = queue(&heads[0]) else { return 0 };
+        let root = tree.root(&first);
+        let related = heads.iter().enumerate().filter_map(|(at, head)| {
+            let queue = queue(head).filter(|queue| tree.root(queue) == root)?;
+            let usage = head.answer.as_ref().map(Answer::usage).unwrap_or_default();
+            Some((at, queue, usage))
+        });
+        let related: Vec<_> = related.collect();
+        let each = related.iter().map(|(at, queue, usage)| tournament::Head {
+            turn: &heads[*at].turn,
+            queue,
+            usage,
+        });
+        let each: Vec<_> = each.collect();
+        fairest(tree, &each).map_or(0, |next| related[next].0)
+    }
+
+    /// In which round a head has its turn: after those that were tried, and those that sleep before it.
+    fn round_of(&self, wave: &Wave, line: &LineKey, turn: &Turn) -> usize {
+        let pace = wave.0.get(line);
+        let rounds = pace.map_or(0, |pace| pace.rounds);
+        if !matches!(line, LineKey::ClusterQueue(_)) {
+            return rounds;
+        }
+        let tried = pace.map_or(0, |pace| pace.tried.range(..turn.clone()).count());
+        rounds + self.waiting.sleepers_before(line, turn).saturating_sub(tried)
+    }
+
+    /// What the head of a queue would get of the quota if it were its turn, perhaps after others have left.
+    fn nominate(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<Answer> {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return None };
+        if start.cluster_queue.is_none() {
+            return Some(Answer::default());
+        }
+        self.first_answer(id, &start, false, now).ok()
+    }
+}
