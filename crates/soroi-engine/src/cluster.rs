@@ -9,7 +9,9 @@
 //! `topology` catch up when they are asked: a change costs nothing for questions nobody asks.
 
 mod changes;
+mod crowd;
 mod look;
+mod minds;
 mod needs;
 mod ranks;
 
@@ -17,10 +19,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use changes::ChangeLog;
+pub(crate) use crowd::Count;
+use crowd::{Crowd, Face};
 pub(crate) use needs::{Need, ShapeIx};
 pub(crate) use ranks::{RANK_BITS, Rank, Ranks};
 
-use crate::event::{GangId, Name, Node, PodUid, Shape};
+use crate::event::{GangId, Name, Node, PodUid, Shape, Who};
 use crate::fit::Ask;
 use crate::resources::{ResourceNames, Space};
 use crate::topology::{Grain, Topologies, View};
@@ -69,6 +73,8 @@ pub enum Occupant {
 struct Charge {
     node: NodeIx,
     need: Arc<Need>,
+    /// `None`: nobody minds it, whatever they mind.
+    face: Option<Face>,
 }
 
 /// A node that is known, or charged before it was known, or both.
@@ -118,6 +124,7 @@ pub struct Cluster {
     /// Of the changes, those that may have made room and were not only tried out.
     gains: ChangeLog,
     topologies: Topologies,
+    crowd: Crowd,
 }
 
 impl Cluster {
@@ -187,17 +194,38 @@ impl Cluster {
     /// it never counts twice; the same charge again changes nothing. The node need not be known
     /// yet: the charge is remembered and counts from when it is.
     pub fn charge(&mut self, occupant: Occupant, node: &Name, shape: &Arc<Shape>) {
+        self.seat_anew(occupant, node, shape, None);
+    }
+
+    /// The same for somebody whom others may mind, or want around; `leaving`: it is on its way out.
+    pub fn charge_as(
+        &mut self,
+        occupant: Occupant,
+        node: &Name,
+        shape: &Arc<Shape>,
+        who: &Arc<Who>,
+        leaving: bool,
+    ) {
+        self.seat_anew(occupant, node, shape, Some(Face { who: who.clone(), leaving }));
+    }
+
+    fn seat_anew(&mut self, occupant: Occupant, node: &Name, shape: &Arc<Shape>, face: Option<Face>) {
         let need = self.needs.of_shape(shape, &mut self.names);
         let ix = self.slot(node);
         if let Some(now) = self.occupants.get(&occupant)
             && now.node == ix
             && Arc::ptr_eq(&now.need, &need)
+            && now.face == face
         {
             return;
         }
-        let before = self.seat(&occupant, Some(Charge { node: ix, need }));
+        let before = self.seat(&occupant, Some(Charge { node: ix, need, face }));
         if let Some(old) = &before {
             self.gains.push(old.node);
+        }
+        if self.crowd.is_watched() {
+            // Who comes may be whom somebody waits for.
+            self.gains.push(ix);
         }
         self.remember(|| Undo::Occupant { occupant, before });
     }
@@ -278,6 +306,8 @@ impl Cluster {
                 found.push(format!("node {}: still barred", slot.name));
             }
         }
+        let everybody = self.occupants.values().map(|c| (c.node, &*c.need, c.face.as_ref()));
+        self.crowd.discrepancies(everybody, &mut found);
         self.topologies.discrepancies(&self.nodes, &self.changes, &self.names, &mut found);
         found
     }
@@ -397,6 +427,7 @@ impl Cluster {
             let slot = &mut self.nodes[now.node.index()];
             slot.space.charge(&now.need.requests, 1);
             slot.charges += 1;
+            self.crowd.come(now.node, &now.need, now.face.as_ref());
             self.changes.push(now.node);
         }
         let before = match charge {
@@ -407,6 +438,7 @@ impl Cluster {
             let slot = &mut self.nodes[old.node.index()];
             slot.space.uncharge(&old.need.requests, 1);
             slot.charges -= 1;
+            self.crowd.go(old.node, &old.need, old.face.as_ref());
             self.changes.push(old.node);
             self.release_if_empty(old.node);
         }

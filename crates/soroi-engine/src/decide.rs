@@ -72,7 +72,8 @@ impl Engine {
     pub(crate) fn reconfigure(&mut self) {
         let namespaces = std::mem::take(&mut self.changed_namespaces);
         let doors = std::mem::take(&mut self.changed_doors);
-        let all = std::mem::take(&mut self.reconfigured);
+        // Labels of pods that nobody minded are no part of what gangs wait for.
+        let all = std::mem::take(&mut self.reconfigured) | self.cluster.take_news_of_labels();
         if all {
             self.quotas.kueue.refresh();
             self.inactive = self.inactive_cluster_queues();

@@ -250,6 +250,8 @@ pub struct Pod {
     pub node: Option<Name>,
     /// What it needs.
     pub shape: Arc<Shape>,
+    /// As whom others mean it.
+    pub who: Arc<Who>,
     /// Whose member it is: matches one of [`Gang::owners`], whichever arrives first.
     pub owner: Option<Name>,
     /// The pod set that its label names, if any; else it is matched by role and shape.
@@ -554,6 +556,8 @@ pub struct PodSet {
     pub shape: Arc<Shape>,
     /// Where they must be relative to each other.
     pub topology: TopologyRequest,
+    /// As whom others mean them. Where members differ in their labels, those of one of them.
+    pub who: Arc<Who>,
 }
 
 /// Where the pods of a pod set must be relative to each other (Kueue, `topologyRequest`).

@@ -233,6 +233,12 @@ impl PlaceProblem {
             NodeProblem::Topology => write!(f, "topologyDomain: {count}"),
             NodeProblem::Insufficient { resource } => write!(f, "resource \"{resource}\": {count}"),
             NodeProblem::TooManyPods => write!(f, "resource \"pods\": {count}"),
+            NodeProblem::Ports => write!(f, "hostPorts: {count}"),
+            NodeProblem::Spread => write!(f, "topologySpread: {count}"),
+            NodeProblem::SpreadLabel => write!(f, "topologySpreadLabel: {count}"),
+            NodeProblem::PodAffinity => write!(f, "podAffinity: {count}"),
+            NodeProblem::PodAntiAffinity => write!(f, "podAntiAffinity: {count}"),
+            NodeProblem::ExistingAntiAffinity => write!(f, "existingPodAntiAffinity: {count}"),
             NodeProblem::Unserved(what) => write!(f, "{what}: {count}"),
         })
     }
@@ -252,6 +258,19 @@ impl PlaceProblem {
             NodeProblem::Topology => write!(f, "{count} node(s) were outside of the topology domain"),
             NodeProblem::Insufficient { resource } => write!(f, "{count} Insufficient {resource}"),
             NodeProblem::TooManyPods => write!(f, "{count} Too many pods"),
+            NodeProblem::Ports => {
+                write!(f, "{count} node(s) didn't have free ports for the requested pod ports")
+            }
+            NodeProblem::Spread => write!(f, "{count} node(s) didn't match pod topology spread constraints"),
+            NodeProblem::SpreadLabel => write!(
+                f,
+                "{count} node(s) didn't match pod topology spread constraints (missing required label)"
+            ),
+            NodeProblem::PodAffinity => write!(f, "{count} node(s) didn't match pod affinity rules"),
+            NodeProblem::PodAntiAffinity => write!(f, "{count} node(s) didn't match pod anti-affinity rules"),
+            NodeProblem::ExistingAntiAffinity => {
+                write!(f, "{count} node(s) didn't satisfy existing pods anti-affinity rules")
+            }
             NodeProblem::Unserved(what) => write!(f, "{count} node(s) not judged: {what}"),
         })
     }
@@ -261,9 +280,6 @@ impl Display for Unserved {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let what = match self {
             Self::ResourceClaims => "resource claims",
-            Self::HostPorts => "host ports",
-            Self::PodAffinity => "required pod affinity or anti-affinity",
-            Self::TopologySpread => "topology spread constraints",
         };
         write!(f, "Soroi does not place pods with {what} yet")
     }

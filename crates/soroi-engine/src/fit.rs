@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::event::{
     Expression, Labels, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
-    TolerationMatch, Unserved,
+    TolerationMatch,
 };
 use crate::reason::NodeProblem;
 
@@ -54,21 +54,21 @@ pub fn node_problem(ask: &Ask, node: &Node) -> Option<NodeProblem> {
     if !has_labels(&ask.node_labels, &node.labels) || !has_labels(&ask.shape.node_selector, &node.labels) {
         return Some(NodeProblem::Selector);
     }
-    match &ask.shape.node_affinity {
-        Some(terms) if !terms.iter().any(|term| term_matches(term, node)) => Some(NodeProblem::Affinity),
-        _ => unserved(&ask.shape).map(NodeProblem::Unserved),
+    if !has_affinity(&ask.shape, node) {
+        return Some(NodeProblem::Affinity);
     }
+    ask.shape.unserved.map(NodeProblem::Unserved)
 }
 
-/// What keeps the pod from every node, because nobody here looks at it yet.
-fn unserved(shape: &Shape) -> Option<Unserved> {
-    let Some(neighbours) = shape.neighbours.as_deref() else { return shape.unserved };
-    let demands = [
-        (!neighbours.ports.is_empty(), Unserved::HostPorts),
-        (!neighbours.affinity.is_empty() || !neighbours.anti_affinity.is_empty(), Unserved::PodAffinity),
-        (!neighbours.spread.is_empty(), Unserved::TopologySpread),
-    ];
-    demands.into_iter().find_map(|(demanded, what)| demanded.then_some(what)).or(shape.unserved)
+/// Whether the pod's selector and affinity, and the selector of its flavors, mean the node.
+pub(crate) fn selects_node(ask: &Ask, node: &Node) -> bool {
+    has_labels(&ask.node_labels, &node.labels)
+        && has_labels(&ask.shape.node_selector, &node.labels)
+        && has_affinity(&ask.shape, node)
+}
+
+fn has_affinity(shape: &Shape, node: &Node) -> bool {
+    shape.node_affinity.as_ref().is_none_or(|terms| terms.iter().any(|term| term_matches(term, node)))
 }
 
 /// Whether any of these tolerations tolerates the taint (Kubernetes,

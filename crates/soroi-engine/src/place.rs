@@ -8,6 +8,7 @@
 //! Pods of different shapes compete for the same nodes, which is bin packing: `search` looks for a
 //! bounded time and says when it has not proved its "no".
 
+mod among;
 mod bundle;
 mod closer;
 mod fewer;
@@ -19,10 +20,11 @@ mod shortage;
 mod slices;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeIx};
 use crate::decision::{TopologyDomain, TopologyPlaces};
-use crate::event::{Name, TopologyRequest};
+use crate::event::{Name, TopologyRequest, Who};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::reason::PlaceProblem;
@@ -57,6 +59,8 @@ pub struct PodSetRequest {
     pub count: u32,
     /// What each asks of its node: its shape and what its flavor adds.
     pub ask: Ask,
+    /// As whom others mean its pods, as far as anybody minds.
+    pub who: Option<Arc<Who>>,
     /// The Topology of its flavor, if it has one: nodes outside of it are out.
     pub topology: Option<Name>,
     /// Where the pods must be relative to each other. Without a Topology, a request for a level

@@ -329,6 +329,18 @@ pub enum NodeProblem {
     },
     /// No free pod slot.
     TooManyPods,
+    /// A port of the node that the pod must have is taken.
+    Ports,
+    /// One more pod there would make the pods too uneven over their domains.
+    Spread,
+    /// The node is in no domain over which the pods must be spread.
+    SpreadLabel,
+    /// No pod is near that the pod must be near to.
+    PodAffinity,
+    /// A pod is near that the pod must not be near to.
+    PodAntiAffinity,
+    /// A pod is near that must not be near to the pod.
+    ExistingAntiAffinity,
     /// What the pod needs beside that is not looked at yet: no node can be promised.
     Unserved(crate::event::Unserved),
 }

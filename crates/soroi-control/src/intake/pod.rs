@@ -155,6 +155,7 @@ pub fn pod(pod: &Pod, schedulers: &Schedulers) -> Result<PodFacts, Invalid> {
             name,
             node: some_name(spec.node_name.as_ref()),
             shape: Arc::new(shape),
+            who: Arc::new(who),
             owner: Some(owner),
             pod_set: label(kueue_keys::PODSET),
             role: annotation(volcano_keys::TASK_SPEC),

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use soroi_engine::event::Shape;
+use soroi_engine::event::{Shape, Who};
 
 use super::PodFacts;
 
@@ -17,6 +17,7 @@ const PRUNE_MIN: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Shared {
     shapes: Mutex<Pool<Shape>>,
+    whos: Mutex<Pool<Who>>,
     names: Mutex<Pool<str>>,
 }
 
@@ -25,6 +26,7 @@ impl Shared {
     pub fn pod(&self, pod: &mut PodFacts) {
         let PodFacts { pod, job, controller, group, queue, scheduler, gates, scheduled, .. } = pod;
         pod.shape = lock(&self.shapes).share(Arc::clone(&pod.shape));
+        pod.who = self.who(Arc::clone(&pod.who));
         let own = pod.owner.as_ref() == Some(&pod.uid);
         let owner = pod.owner.iter_mut().filter(|_| !own);
         let said = scheduled.iter_mut().flat_map(|said| [&mut said.reason, &mut said.message]);
@@ -34,6 +36,21 @@ impl Shared {
         for name in names.chain(owner).chain(said).chain(gates) {
             *name = known.share(Arc::clone(name));
         }
+    }
+
+    /// The same namespace and labels, with names that others have, too.
+    fn who(&self, who: Arc<Who>) -> Arc<Who> {
+        let mut whos = lock(&self.whos);
+        if let Some(known) = whos.values.get(&who) {
+            return Arc::clone(known);
+        }
+        let mut names = lock(&self.names);
+        let labels = who.labels.iter();
+        let labels =
+            labels.map(|(key, value)| (names.share(Arc::clone(key)), names.share(Arc::clone(value))));
+        let labels = labels.collect();
+        let namespace = names.share(Arc::clone(&who.namespace));
+        whos.share(Arc::new(Who { namespace, labels }))
     }
 }
 

@@ -216,6 +216,7 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
         least: positive(set.min_count),
         shape: Arc::new(shape),
         topology: near,
+        who: Arc::new(super::defaults::who(&set.template, namespace)),
     };
     let negative = (set.count < 0).then(|| Invalid::new("count", "must not be negative"));
     (parsed, negative.or(shape_problem).or(topology_problem))

@@ -275,6 +275,16 @@ fn node_problem(problem: &NodeProblem) -> String {
         NodeProblem::Topology => "node(s) were outside the topology".into(),
         NodeProblem::Insufficient { resource } => format!("Insufficient {resource}"),
         NodeProblem::TooManyPods => "node(s) pod number exceeded".into(),
+        NodeProblem::Ports => "node(s) didn't have free ports for the requested pod ports".into(),
+        NodeProblem::Spread => "node(s) didn't match pod topology spread constraints".into(),
+        NodeProblem::SpreadLabel => {
+            "node(s) didn't match pod topology spread constraints (missing required label)".into()
+        }
+        NodeProblem::PodAffinity => "node(s) didn't match pod affinity rules".into(),
+        NodeProblem::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
+        NodeProblem::ExistingAntiAffinity => {
+            "node(s) didn't satisfy existing pods anti-affinity rules".into()
+        }
         NodeProblem::Unserved(what) => format!("node(s) not judged: {what}"),
     }
 }

@@ -3,6 +3,7 @@
 //! A pure function of the world: it is asked again whenever one of the objects changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use soroi_api::conditions::{self, workload as condition};
 use soroi_api::kueue::CheckState;
@@ -339,6 +340,7 @@ impl World {
                 least: None,
                 shape: set.shape,
                 topology: set.topology,
+                who: self.who(&group.namespace, &set.example),
             })
             .collect();
         // They exist: nobody gives them another scheduler any more, not even in the place of the default one.
@@ -415,6 +417,12 @@ impl World {
         self.members(&key).any(|known| known.facts.pod.node.is_some())
     }
 
+    /// As whom others mean the pod of this name.
+    fn who(&self, namespace: &Name, name: &Name) -> Arc<event::Who> {
+        let pod = self.pods.get(&(namespace.clone(), name.clone()));
+        pod.map(|known| known.facts.pod.who.clone()).unwrap_or_default()
+    }
+
     /// The pods that wait for us to bind them and name this group.
     pub(crate) fn waiting_for_group<'a>(&'a self, place: &Place) -> impl Iterator<Item = &'a PodFacts> {
         let key = intake::group_key(&place.0, &place.1);
@@ -486,6 +494,7 @@ impl World {
                 least: None,
                 shape: fact.shape.clone(),
                 topology: event::TopologyRequest::NONE,
+                who: fact.who.clone(),
             }],
             minima: None,
             readiness: gate.map_or(Readiness::Ready, |gate| Readiness::NotYet(NotYet::Gated(gate))),

@@ -120,11 +120,15 @@ impl Engine {
         let need = tester.need(&mut self.cluster, at.set, set, pod);
         let Some(node) = held.seat(at).node.clone() else { return false };
         held.seat_mut(at).shape = Some(pod.shape.clone());
-        if self.cluster.is_charged(&occupant(id, at), &node, &need) {
+        let who = pod.who.clone();
+        let kept = self.cluster.is_charged(&occupant(id, at), &node, &need);
+        let mindful = self.cluster.minds(&need, &who);
+        if kept && !mindful {
             return self.cluster.keeps(&node, &need);
         }
         self.cluster.uncharge(&occupant(id, at));
-        let fits = self.cluster.takes(&node, &need);
+        let room = if kept { self.cluster.keeps(&node, &need) } else { self.cluster.takes(&node, &need) };
+        let fits = room && !(mindful && self.cluster.clashes(&node, &need, &who));
         self.charge_seat(id, at);
         fits
     }

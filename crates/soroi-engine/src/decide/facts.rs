@@ -15,11 +15,13 @@ impl Engine {
             Event::Pod(pod) => self.pod(pod, now),
             Event::PodGone(uid) => self.pod_gone(&uid, now),
             Event::Namespace { name, labels } => {
+                self.cluster.set_namespace(&name, Some(&labels));
                 if self.world.namespaces.insert(name.clone(), labels.clone()) != Some(labels) {
                     self.changed_namespaces.insert(name);
                 }
             }
             Event::NamespaceGone(name) => {
+                self.cluster.set_namespace(&name, None);
                 self.world.namespaces.remove(&name);
                 self.changed_namespaces.insert(name);
             }
@@ -86,10 +88,11 @@ impl Engine {
         let uid = pod.uid.clone();
         let owner = self.world.gang_of(&pod).cloned();
         let (occupies, shape) = (pod.occupies().cloned(), pod.shape.clone());
+        let (who, leaving) = (pod.who.clone(), pod.terminating);
         let fresh = Seen::of(&pod);
         let old = self.world.set_pod(pod);
         match occupies {
-            Some(node) => self.cluster.charge(Occupant::Pod(uid.clone()), &node, &shape),
+            Some(node) => self.cluster.charge_as(Occupant::Pod(uid.clone()), &node, &shape, &who, leaving),
             None => _ = self.cluster.uncharge(&Occupant::Pod(uid.clone())),
         }
         let before = old.as_ref().and_then(|old| self.world.gang_of(old)).cloned();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::hold::Hold;
 use crate::decision::Admission;
-use crate::event::{Gang, GangId, Labels, Millis, Name, PodSet, PodUid, Shape, Toleration};
+use crate::event::{Gang, GangId, Labels, Millis, Name, PodSet, PodUid, Shape, Toleration, Who};
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::quota::Charge;
@@ -201,6 +201,11 @@ impl GangState {
         let shown = self.fact.as_ref().and_then(|fact| fact.admitted.as_ref()).map(|shown| shown.reserved_at);
         let decided = || self.held.as_ref().map(|held| held.reserved_at);
         shown.filter(|shown| *shown > 0).or_else(decided).unwrap_or(0) / 1000 * 1000
+    }
+
+    /// As whom others mean the pods of a set.
+    pub(crate) fn who(&self, set: &Name) -> Option<&Arc<Who>> {
+        self.fact.as_ref()?.pod_sets.iter().find(|s| s.name == *set).map(|s| &s.who)
     }
 
     /// How many members must run together; `None` while its objects are not known. A minimum may

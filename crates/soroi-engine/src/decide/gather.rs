@@ -329,8 +329,13 @@ fn charge_seat(
         SeatState::Vacating(_) | SeatState::Done(_) => false,
     };
     let shape = seat.shape.as_ref().or_else(|| state.expected(&held.sets[at.set].name));
+    let pod = seat.state.pod().and_then(|uid| world.pods.get(uid)).map(|pod| &pod.who);
+    let who = pod.or_else(|| state.who(&held.sets[at.set].name));
     match (&seat.node, shape) {
-        (Some(node), Some(shape)) if kept => cluster.charge(occupant(id, at), node, shape),
+        (Some(node), Some(shape)) if kept => match who {
+            Some(who) => cluster.charge_as(occupant(id, at), node, shape, who, false),
+            None => cluster.charge(occupant(id, at), node, shape),
+        },
         _ => _ = cluster.uncharge(&occupant(id, at)),
     }
 }

@@ -125,6 +125,7 @@ impl Engine {
         let pod_set = PodSetRequest {
             count,
             bound: self.nodes_near(&fact.id, held, set),
+            who: self.cluster.seen_as(&pod.who, &pod.shape),
             ..super::repair::pod_set_request(held, set, &pod.shape, named.topology.clone())
         };
         Some(More {
@@ -153,13 +154,16 @@ impl Engine {
                 policy: Policy::Unified,
                 cluster_queue: Some(queue),
                 volcano_queue: None,
-                sets: vec![start_set(named, count)],
+                sets: vec![StartSet {
+                    who: self.cluster.seen_as(&named.who, &named.shape),
+                    ..start_set(named, count)
+                }],
                 minima: Minima::of(1),
                 lingering: None,
                 // Nobody leaves for members beyond those that make a gang whole.
                 rank: None,
             })),
-            None => Asks::Places(Self::places_of_new(named, count)),
+            None => Asks::Places(self.places_of_new(named, count)),
         };
         More {
             set: named.name.clone(),
@@ -171,12 +175,13 @@ impl Engine {
         }
     }
 
-    fn places_of_new(named: &PodSet, count: u32) -> PlaceRequest {
+    fn places_of_new(&self, named: &PodSet, count: u32) -> PlaceRequest {
         let pod_set = PodSetRequest {
             name: named.name.clone(),
             role: named.role.clone(),
             count,
             ask: Ask { shape: named.shape.clone(), ..Ask::default() },
+            who: self.cluster.seen_as(&named.who, &named.shape),
             request: named.topology.clone(),
             ..PodSetRequest::default()
         };
@@ -384,6 +389,7 @@ fn start_set(named: &PodSet, count: u32) -> StartSet {
         shape: named.shape.clone(),
         placed: named.shape.clone(),
         topology: named.topology.clone(),
+        who: None,
     }
 }
 

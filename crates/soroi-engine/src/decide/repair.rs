@@ -9,7 +9,7 @@ use super::search::NoAnswer;
 use super::wanted::Wanted;
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, Name, Policy, QueueingStrategy, Shape, TopologyRequest};
+use crate::event::{GangId, Millis, Name, Policy, QueueingStrategy, Shape, TopologyRequest, Who};
 use crate::minima::Minima;
 use crate::place::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::queue::{LineKey, Turn, WantIx};
@@ -208,6 +208,7 @@ impl Engine {
                 count: u32::try_from(seats.len()).unwrap_or(u32::MAX),
                 group: asked.group.as_ref().map(|group| format!("/{group}").into()).or_else(own),
                 bound: self.nodes_near(id, held, *set),
+                who: self.who_of(state, held, *set, shape),
                 ..pod_set_request(held, *set, shape, asked)
             }
         };
@@ -219,6 +220,18 @@ impl Engine {
             minima: Some(minima).filter(|minima| minima.total() < all),
             excluded: Vec::new(),
         }
+    }
+
+    /// As whom others mean the members of a set, as far as anybody minds.
+    pub(super) fn who_of(
+        &self,
+        state: &GangState,
+        held: &Held,
+        set: usize,
+        shape: &Arc<Shape>,
+    ) -> Option<Arc<Who>> {
+        let who = state.who(&held.sets[set].name).filter(|_| held.binds())?;
+        self.cluster.seen_as(who, shape)
     }
 
     /// How many of the members asked for must find a place, so that those that have one are worth

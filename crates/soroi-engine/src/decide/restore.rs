@@ -146,7 +146,8 @@ impl Engine {
             name: set.name.clone(),
             role: None,
             count: domains.iter().map(|domain| domain.count).sum(),
-            ask: set.ask(state.expected(&set.name)?),
+            ask: set.ask(&state.expected(&set.name)?.without_neighbours()),
+            who: None,
             topology: set.topology.clone(),
             request: TopologyRequest::NONE,
             group: None,
@@ -232,6 +233,7 @@ pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> P
         shape: set.shape.clone(),
         placed: set.shape.clone(),
         topology: set.topology.clone(),
+        who: None,
     };
     let mut usage: BTreeMap<Name, i64> =
         totals(&set, count, None).into_iter().map(|(resource, sum)| (resource, saturate(sum))).collect();

@@ -412,6 +412,7 @@ impl Search<'_> {
                 node_labels: terms.node_labels,
                 tolerations: terms.tolerations,
             },
+            who: set.who.clone(),
             topology: terms.topology,
             request: set.topology.clone(),
             group: set.topology.group.clone(),

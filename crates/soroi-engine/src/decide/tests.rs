@@ -5,6 +5,7 @@ mod counts;
 mod fair;
 mod implied;
 mod life;
+mod neighbours;
 mod numbers;
 mod preempt;
 mod queues;

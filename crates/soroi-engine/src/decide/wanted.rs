@@ -8,7 +8,7 @@ use super::grow::Growth;
 use crate::engine::Engine;
 use crate::event::{
     Gang, GangId, LocalQueue, Millis, Name, Policy, Preemptible, Preemption, QueueingStrategy, Readiness,
-    Shape, StopPolicy, TopologyRequest,
+    Shape, StopPolicy, TopologyRequest, Who,
 };
 use crate::fit::selects;
 use crate::minima::Minima;
@@ -57,6 +57,8 @@ pub(crate) struct StartSet {
     /// What is placed: the shape as it was learnt, if it was.
     pub(crate) placed: Arc<Shape>,
     pub(crate) topology: TopologyRequest,
+    /// As whom others mean its pods, as far as anybody minds.
+    pub(crate) who: Option<Arc<Who>>,
 }
 
 /// Where a gang that holds nothing stands.
@@ -147,17 +149,19 @@ impl Engine {
     ) -> Start {
         // A group says by its minima how few would do, and only a whole Workload has its size changed.
         let alone = fact.minima.is_none() && fact.volcano_queue.is_none();
-        let set = |set: &crate::event::PodSet| StartSet {
-            name: set.name.clone(),
-            role: set.role.clone(),
-            count: set.count,
-            least: set.least.filter(|least| *least < set.count && alone),
-            shape: set.shape.clone(),
-            placed: match (state.learnt.get(&set.name).unwrap_or(&set.shape), policy.soroi_binds()) {
-                (shape, true) => shape.clone(),
-                (shape, false) => shape.without_neighbours(),
-            },
-            topology: set.topology.clone(),
+        let set = |set: &crate::event::PodSet| {
+            let placed = state.learnt.get(&set.name).unwrap_or(&set.shape);
+            let who = policy.soroi_binds().then(|| self.cluster.seen_as(&set.who, placed));
+            StartSet {
+                name: set.name.clone(),
+                role: set.role.clone(),
+                count: set.count,
+                least: set.least.filter(|least| *least < set.count && alone),
+                shape: set.shape.clone(),
+                placed: if policy.soroi_binds() { placed.clone() } else { placed.without_neighbours() },
+                topology: set.topology.clone(),
+                who: who.flatten(),
+            }
         };
         let rules = cluster_queue.as_ref().and_then(|name| self.quotas.kueue.queue(name));
         let rules = rules.map(|queue| queue.preemption).filter(Preemption::is_any);

@@ -108,7 +108,7 @@ pub struct Spread {
 }
 
 /// As whom a pod is meant by others.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Who {
     /// Its namespace.
     pub namespace: Name,
@@ -121,10 +121,4 @@ pub struct Who {
 pub enum Unserved {
     /// Claims of dynamic resource allocation.
     ResourceClaims,
-    /// Ports of the node.
-    HostPorts,
-    /// Required affinity to pods, or anti-affinity.
-    PodAffinity,
-    /// Topology spread constraints that must be met.
-    TopologySpread,
 }

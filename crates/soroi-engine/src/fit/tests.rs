@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Ask, holds, node_problem, selects, tolerated};
 use crate::event::{
-    Expression, HostPort, Name, Neighbours, Node, NodeSelectorTerm, Operator, Protocol, Shape, Taint,
-    TaintEffect, Toleration, TolerationMatch, Unserved,
+    Expression, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
+    TolerationMatch, Unserved,
 };
 use crate::place::board::node;
 use crate::reason::NodeProblem;
@@ -195,18 +195,9 @@ fn a_flavor_adds_labels_and_tolerations() {
 /// A node that might be wrong is not promised; what is wrong with the node itself is said first.
 #[test]
 fn what_is_not_looked_at_has_no_node() {
-    let port = HostPort { port: 80, protocol: Protocol::Tcp, ip: None };
-    let ports = Neighbours { ports: vec![port], ..Neighbours::default() };
-    let claims = || Shape { unserved: Some(Unserved::ResourceClaims), ..Shape::default() };
-    let shapes = [
-        (claims(), Unserved::ResourceClaims),
-        (Shape { neighbours: Some(Arc::new(ports)), ..claims() }, Unserved::HostPorts),
-    ];
-    for (shape, what) in shapes {
-        let shape = Arc::new(shape);
-        let problem = |shape: &Arc<Shape>, node: &str| node_problem(&Ask::plain(shape), &a_node(node));
-        assert_eq!(problem(&shape, "a"), Some(NodeProblem::Unserved(what)));
-        assert_eq!(problem(&shape, "a cordoned"), Some(NodeProblem::Unschedulable));
-        assert_eq!(problem(&shape.without_neighbours(), "a"), None);
-    }
+    let claims = Arc::new(Shape { unserved: Some(Unserved::ResourceClaims), ..Shape::default() });
+    let problem = |shape: &Arc<Shape>, node: &str| node_problem(&Ask::plain(shape), &a_node(node));
+    assert_eq!(problem(&claims, "a"), Some(NodeProblem::Unserved(Unserved::ResourceClaims)));
+    assert_eq!(problem(&claims, "a cordoned"), Some(NodeProblem::Unschedulable));
+    assert_eq!(problem(&claims.without_neighbours(), "a"), None);
 }

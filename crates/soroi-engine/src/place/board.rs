@@ -9,6 +9,7 @@
 //! pods s 6 gpu=1 topology=t slice=rack:3    slices: level and size, coarse to fine
 //! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
+//! pods m 3 is=x near=rack:x apart=host:y spread=zone:x:1 port=80     what pods demand of others
 //! ```
 
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use super::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::TopologyDomain;
 use crate::event::{
-    Expression, Name, Node, NodeSelectorTerm, Operator, Shape, Slice, Taint, TaintEffect, Toleration,
-    TolerationMatch, TopologyWish,
+    Expression, HostPort, Name, Neighbours, Node, NodeSelectorTerm, Operator, PodSelector, PodTerm, Protocol,
+    Shape, Slice, Spread, Taint, TaintEffect, Toleration, TolerationMatch, TopologyWish, Who,
 };
 use crate::fit::Ask;
 use crate::minima::Minima;
@@ -59,7 +60,11 @@ impl Board {
                 let pod = Occupant::Pod(format!("used-{}", self.used).into());
                 let shape =
                     pods(&["used", "1"].into_iter().chain(words[2..].iter().copied()).collect::<Vec<_>>());
-                self.cluster.charge(pod, &words[1].into(), &shape.ask.shape);
+                let node = words[1].into();
+                match &shape.who {
+                    Some(who) => self.cluster.charge_as(pod, &node, &shape.ask.shape, who, false),
+                    None => self.cluster.charge(pod, &node, &shape.ask.shape),
+                }
             }
             "pods" => self.request.pod_sets.push(pods(&words[1..])),
             "min" => {
@@ -167,13 +172,54 @@ fn effect_of(text: &str) -> TaintEffect {
     }
 }
 
+/// Pods called so: their label `app`.
+pub(crate) fn called(name: &str) -> Arc<Who> {
+    let labels = [("app".into(), name.into())].into();
+    Arc::new(Who { namespace: "ns".into(), labels })
+}
+
+/// Takes in what a word says of other pods; says whether it does.
+pub(crate) fn demand(demands: &mut Neighbours, key: &str, value: &str) -> bool {
+    let pods = |name: &str| PodSelector {
+        namespaces: vec!["ns".into()],
+        namespace_selector: None,
+        labels: Some(vec![Expression { key: "app".into(), op: Operator::In(vec![name.into()]) }]),
+    };
+    let mut words = value.split(':');
+    let mut word = || words.next().unwrap_or_default();
+    let term = |key: &str, name: &str| PodTerm { topology_key: label(key), pods: pods(name) };
+    match key {
+        "near" => demands.affinity.push(term(word(), word())),
+        "apart" => demands.anti_affinity.push(term(word(), word())),
+        "spread" => demands.spread.push(Spread {
+            topology_key: label(word()),
+            pods: pods(word()),
+            max_skew: word().parse().unwrap(),
+            min_domains: word().parse().unwrap_or(1),
+            honours_affinity: word() != "all",
+            honours_taints: false,
+        }),
+        "port" => {
+            let port = word().parse().unwrap();
+            demands.ports.push(HostPort { port, protocol: Protocol::Tcp, ip: None });
+        }
+        _ => return false,
+    }
+    true
+}
+
 pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
     let mut shape = Shape::default();
+    let mut demands = Neighbours::default();
     let mut pods =
         PodSetRequest { name: words[0].into(), count: words[1].parse().unwrap(), ..PodSetRequest::default() };
     for word in &words[2..] {
         let (key, value) = word.split_once('=').unwrap();
+        if demand(&mut demands, key, value) {
+            continue;
+        }
         match key {
+            "is" => pods.who = Some(called(value)),
             "topology" => pods.topology = Some(value.into()),
             "required" => pods.request.wish = TopologyWish::Required(label(value)),
             "preferred" => pods.request.wish = TopologyWish::Preferred(label(value)),
@@ -214,6 +260,7 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
             }
         }
     }
+    shape.neighbours = Some(demands).filter(|demands| !demands.is_empty()).map(Arc::new);
     pods.ask = Ask { shape: Arc::new(shape), ..pods.ask };
     pods
 }

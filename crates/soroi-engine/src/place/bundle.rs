@@ -101,6 +101,7 @@ impl Merged {
                     && other.need.ix == part.need.ix
                     && other.grain.is_fine()
                     && part.grain.is_fine()
+                    && other.who == part.who
                     && other.topology == part.topology
                     && other.count.checked_add(part.count).is_some()
             });

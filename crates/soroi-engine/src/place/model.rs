@@ -11,6 +11,8 @@ mod exhaust;
 
 use std::collections::BTreeMap;
 
+pub(super) use build::contains;
+
 use super::Taken;
 use crate::cluster::NodeIx;
 use crate::event::Amount;

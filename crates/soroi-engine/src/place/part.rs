@@ -6,13 +6,14 @@ use smallvec::SmallVec;
 
 use super::{PodSetRequest, Taken};
 use crate::cluster::{Cluster, Need, NodeIx};
-use crate::event::{Name, TopologyRequest, TopologyWish};
+use crate::event::{Name, TopologyRequest, TopologyWish, Who};
 use crate::topology::{DomainIx, FitIndex, Grain, Group, Tree, View};
 
 /// A pod set with its request resolved.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) need: Arc<Need>,
+    pub(super) who: Option<Arc<Who>>,
     pub(super) topology: Option<Name>,
     pub(super) wish: Wish,
     /// In which portions its pods go into domains.
@@ -81,6 +82,7 @@ impl Part {
             grain,
             bound: pod_set.bound.iter().filter_map(|(node, _)| cluster.node_ix(node)).collect(),
             need: cluster.need(&pod_set.ask),
+            who: pod_set.who.clone(),
             topology: pod_set.topology.clone(),
             count: pod_set.asked(),
             role: pod_set.role.clone(),

@@ -6,6 +6,7 @@
 //! all possibilities are tried if they are few.
 
 use super::Taken;
+use super::among;
 use super::bundle::{Bundle, Merged, bundles};
 use super::closer::closer;
 use super::fewer::{Fewer, fewer};
@@ -77,6 +78,25 @@ pub(super) fn whole(
 }
 
 fn whole_of_some(
+    cluster: &mut Cluster,
+    parts: &[Part],
+    bundles: &[Bundle],
+    work: &mut u64,
+) -> Result<Vec<Taken>, Problems> {
+    if !among::concerns(cluster, parts) {
+        return by_room(cluster, parts, bundles, work);
+    }
+    if parts.iter().any(|part| !part.grain.is_fine()) {
+        // Portions of pods in domains are found by room alone; what is found must suit the others.
+        let found = by_room(cluster, parts, bundles, work)?;
+        return among::judge(cluster, parts, found);
+    }
+    let alone = misfits(cluster, parts, bundles);
+    if alone.is_empty() { among::place(cluster, parts, bundles, work) } else { Err(alone) }
+}
+
+/// Places parts whose pods do not mind others.
+fn by_room(
     cluster: &mut Cluster,
     parts: &[Part],
     bundles: &[Bundle],

@@ -67,7 +67,7 @@ impl Shortage {
             return false;
         }
         let ended = match &self.request.pod_sets[..] {
-            [alone] if self.is_simple() && alone.request.slices.is_empty() => {
+            [alone] if self.is_simple() && alone.request.slices.is_empty() && !self.minds(cluster) => {
                 fitting(cluster, alone) >= u64::from(alone.asked())
             }
             _ => place(cluster, &self.request).is_ok(),
@@ -84,6 +84,10 @@ impl Shortage {
 
     fn may_have_ended(&mut self, cluster: &Cluster, gains: &Gains) -> bool {
         let Some(nodes) = &gains.0 else { return true };
+        if self.minds(cluster) {
+            // Whoever came or left may be whom it minds, wherever that was.
+            return true;
+        }
         let mut helped = false;
         for &node in nodes {
             if self.is_bound(&cluster.slot_of(node).name) {
@@ -96,6 +100,13 @@ impl Shortage {
             }
         }
         helped && self.missing.iter().all(|missing| *missing == 0)
+    }
+
+    /// Whether other pods matter to where its pods may be.
+    fn minds(&self, cluster: &Cluster) -> bool {
+        let demands = |set: &PodSetRequest| set.ask.shape.neighbours.is_some();
+        let minded = |set: &PodSetRequest| set.who.as_deref().is_some_and(|who| cluster.is_minded(who));
+        self.request.pod_sets.iter().any(|set| demands(set) || minded(set))
     }
 
     /// Where members sit decides which domain they need: such a node changes everything.

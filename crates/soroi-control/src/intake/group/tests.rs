@@ -171,6 +171,7 @@ fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expe
             least: None,
             shape: shape(name),
             topology: TopologyRequest::NONE,
+            who: std::sync::Arc::default(),
         };
         each.map(set).collect()
     };

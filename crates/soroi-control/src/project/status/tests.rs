@@ -26,6 +26,7 @@ fn pod_sets() -> Vec<PodSet> {
         least: None,
         shape,
         topology: TopologyRequest::NONE,
+        who: Arc::default(),
     }]
 }
 

@@ -16,6 +16,7 @@ fn start(counts: &[u32]) -> Start {
         shape: shape.clone(),
         placed: shape.clone(),
         topology: TopologyRequest::NONE,
+        who: None,
     };
     Start {
         policy: Policy::Unified,

@@ -19,6 +19,7 @@ fn set(shape: Shape, topology: TopologyRequest) -> StartSet {
         shape: shape.clone(),
         placed: shape,
         topology,
+        who: None,
     }
 }
 

@@ -51,6 +51,7 @@ fn what_its_flavor_added_is_not_the_pods_own() {
             name: "p".into(),
             node: None,
             shape: real,
+            who: Arc::default(),
             owner: None,
             pod_set: None,
             role: None,

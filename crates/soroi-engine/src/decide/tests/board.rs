@@ -433,6 +433,7 @@ impl Board {
                     name: pod_name,
                     node: None,
                     shape: Arc::new(shape),
+                    who: set.who.clone(),
                     owner: gang.owners.first().cloned(),
                     // Pods of a group name no pod set.
                     pod_set: Some(set.name.clone()).filter(|_| group.is_none()),

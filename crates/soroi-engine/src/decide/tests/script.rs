@@ -8,6 +8,7 @@ use super::board::{Auto, Board};
 use crate::decision::FlavorUsage;
 use crate::event::*;
 use crate::minima::Minima;
+use crate::place::board as places;
 use crate::reason::{NotYet, Off, QueueInactive};
 
 /// Plays a story and returns what was decided after each line.
@@ -118,8 +119,22 @@ fn shape(words: &Words<'_>) -> Arc<Shape> {
         node_selector: words.labels(),
         node_affinity: None,
         tolerations: words.tolerations(),
+        neighbours: Some(demands(words)).filter(|demands| !demands.is_empty()).map(Arc::new),
         ..Shape::default()
     })
+}
+
+/// `apart=KEY:NAME` and the like, see `place::board`.
+fn demands(words: &Words<'_>) -> Neighbours {
+    let mut demands = Neighbours::default();
+    for (key, value) in &words.values {
+        places::demand(&mut demands, key, value);
+    }
+    demands
+}
+
+fn who(words: &Words<'_>) -> Arc<Who> {
+    words.get("is").map(places::called).unwrap_or_default()
 }
 
 pub(crate) fn command(board: &mut Board, line: &str) {
@@ -421,7 +436,8 @@ fn gang(board: &mut Board, words: &Words<'_>) {
     if let Some(count) = words.number("pods") {
         let (shape, topology) = (shape(words), topology.clone());
         let least = words.number("least");
-        pod_sets.push(PodSet { name: "main".into(), role: None, count, least, shape, topology });
+        let who = who(words);
+        pod_sets.push(PodSet { name: "main".into(), role: None, count, least, shape, topology, who });
     }
     let roles = minima(words).is_some_and(|minima| !minima.roles.is_empty());
     // `workers:4:gpu=2` would split at `=`: `workers:4:gpu` and `2`.
@@ -438,6 +454,7 @@ fn gang(board: &mut Board, words: &Words<'_>) {
                 least: None,
                 shape: Arc::new(Shape { requests, ..(*shape(words)).clone() }),
                 topology: topology.clone(),
+                who: who(words),
             });
         }
     }
@@ -483,6 +500,7 @@ fn pod(board: &mut Board, words: &Words<'_>) {
         phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
         node,
         shape: shape(words),
+        who: who(words),
         owner: words.get("of").map(|gang| format!("owner-{gang}").into()),
         pod_set: words.get("set").map(Into::into),
         role: words.get("role").map(Into::into),

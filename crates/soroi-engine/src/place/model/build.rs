@@ -266,7 +266,8 @@ fn kinds(cluster: &Cluster, parts: &[Part], sights: &[Sight], requests: &Request
     equal.map(|chunk| chunk.iter().map(|(_, node)| *node).collect()).collect()
 }
 
-fn contains(tree: &Tree, region: &Region, node: NodeIx) -> bool {
+/// Whether a node lies in a region.
+pub(in crate::place) fn contains(tree: &Tree, region: &Region, node: NodeIx) -> bool {
     match region {
         Region::Node(only) => *only == node,
         Region::Domain(domain) => tree.domain_of(node, tree.domain(*domain).level) == Some(*domain),
