@@ -281,7 +281,7 @@ fn workload_statuses() {
     refuses(
         "Workload",
         status(json!({"admission": {"podSetAssignments": [{"name": "a"}, {"name": "b"}]}})),
-        ": status.admission.podSetAssignments must have one entry per pod set",
+        ": status.admission.podSetAssignments must have at most one entry per pod set",
     );
     accepts("Workload", status(json!({"reclaimablePods": [{"name": "a", "count": 2}]})));
     refuses(
