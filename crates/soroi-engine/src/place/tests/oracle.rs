@@ -313,10 +313,12 @@ proptest! {
     #[test]
     fn what_can_be_in_its_preferred_domain_is(case in cases(3)) {
         let mut board = case.board();
-        let is_preferred = |pod_set: &PodSetRequest| matches!(pod_set.request.wish, TopologyWish::Preferred(_));
+        let prefers_a_rack = |pod_set: &PodSetRequest| {
+            matches!(&pod_set.request.wish, TopologyWish::Preferred(level) if &**level == "rack")
+        };
         let pod_sets = &mut board.request.pod_sets;
         // The first one that prefers a rack has the first choice.
-        let Some(first) = pod_sets.iter().position(is_preferred) else { return Ok(()) };
+        let Some(first) = pod_sets.iter().position(prefers_a_rack) else { return Ok(()) };
         let placement = board.place();
         let mut strict = Oracle::new(&case);
         strict.pod_sets[first].request = TopologyRequest::required("rack".into());
