@@ -53,6 +53,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("fair-1-141", OTHERS),
     ("fair-1-168", OTHERS),
     ("podsets-1-035", OTHERS),
+    ("podsets-1-043", OTHERS),
     ("podsets-1-094", OTHERS),
 ];
 const WAKES: &str = "Kueue does not notice that draining a LocalQueue gave quota back to its cohort";
