@@ -87,6 +87,10 @@ impl Engine {
         for charge in state.charges() {
             self.quotas.give_up(charge, to.is_some());
         }
+        if to.is_none() {
+            // It stays, and may be asked to leave for somebody else.
+            self.note_easier(id);
+        }
     }
 
     /// Nothing is kept for the gang any more. Victims that were not told to leave stay.

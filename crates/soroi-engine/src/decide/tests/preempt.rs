@@ -336,6 +336,41 @@ fn a_hold_ends_when_the_gang_is_switched_off() {
 }
 
 #[test]
+fn whoever_gives_victims_up_leaves_them_to_others_with_the_same_need() {
+    check(
+        "
+        node a gpu=2
+        queue q gpu=8 within=lower
+        gang low queue=q pods=2 gpu=1
+        auto members bind
+        gang high queue=q pods=2 gpu=1 prio=5
+        gang next queue=q pods=2 gpu=1 prio=5
+        off high
+        ",
+        expect![[r#"
+            node a gpu=2
+            queue q gpu=8 within=lower
+            gang low queue=q pods=2 gpu=1
+              admit low; mainx2 [default] a*2
+              bind low-0 to a
+              bind low-1 to a
+              settled low
+            auto members bind
+            gang high queue=q pods=2 gpu=1 prio=5
+              hold high; mainx2 [default] a*2; until these leave: low (WithinQueue)
+              pending high: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu. Pending the preemption of 1 workload(s)
+            gang next queue=q pods=2 gpu=1 prio=5
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
+            off high
+              hold no more for high
+              hold next; mainx2 [default] a*2; until these leave: low (WithinQueue)
+              pending high: The workload is deactivated
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu. Pending the preemption of 1 workload(s)
+        "#]],
+    );
+}
+
+#[test]
 fn a_commit_that_is_refused_evicts_nobody() {
     check(
         "
