@@ -8,7 +8,7 @@
 //! these, and the cohorts between, use more than their own. Of all sets that are allowed and suffice, the
 //! cheapest is chosen; where only quota counts, Kueue's own choice is made.
 //!
-//! A set is *allowed* if its members, taken away one by one in the order of [`order`], are each still
+//! A set is *allowed* if its members, taken away one by one in the order of `order` below, are each still
 //! beyond their queue's quota: part of an allowed set is allowed. More absent gangs never make less room.
 //! So a cheapest set is found by leaving out the dearest first.
 
