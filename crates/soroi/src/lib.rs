@@ -51,7 +51,7 @@ enum Command {
     /// simulated, its state lives in memory, and it is gone when the command ends. Writes a kubeconfig
     /// and prints the line that a shell needs to use it; or runs a command with it:
     ///
-    ///     soroi up --nodes 4 --gpus 8 -- kubectl get nodes
+    ///   soroi up --nodes 4 --gpus 8 -- kubectl get nodes
     #[command(verbatim_doc_comment)]
     Up(up::Args),
     /// Run on a cluster: admit, place and bind gangs
