@@ -110,6 +110,8 @@ pub mod kueue {
     pub const MAIN_POD_SET: &str = "main";
     /// The most pod sets that a Workload may have (18 since 0.19, 10 before).
     pub const POD_SETS_MAX: usize = 18;
+    /// The most layers of slices that a pod set may have (`podsetSliceRequiredTopologyConstraints`).
+    pub const SLICE_LAYERS_MAX: usize = 3;
 }
 
 /// Keys of Volcano.

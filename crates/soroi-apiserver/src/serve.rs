@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use soroi_clock::Clock;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::Service as _;
 
@@ -102,6 +102,21 @@ fn head_bytes(request: &Request<Incoming>) -> usize {
 
 /// Serves everybody who connects, for ever. Dropping the future ends all connections.
 pub async fn serve(listener: TcpListener, door: Door, clock: Clock) {
+    accept(listener, clock, |stream| {
+        // Answers are written in one piece; waiting for more would only delay them.
+        let _ = stream.set_nodelay(true);
+        door.clone().serve(stream)
+    })
+    .await;
+}
+
+/// Hands over everybody who connects, for ever, but no more at once than [`CONNECTIONS_MAX`]. Dropping the
+/// future ends all connections.
+pub async fn accept<F, C>(listener: TcpListener, clock: Clock, connection: F)
+where
+    F: Fn(TcpStream) -> C,
+    C: Future<Output = Result<(), hyper::Error>> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -109,11 +124,9 @@ pub async fn serve(listener: TcpListener, door: Door, clock: Clock) {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, _)) => {
-                    // Answers are written in one piece; waiting for more would only delay them.
-                    let _ = stream.set_nodelay(true);
-                    let door = door.clone();
+                    let connection = connection(stream);
                     connections.spawn(async move {
-                        if let Err(error) = door.serve(stream).await {
+                        if let Err(error) = connection.await {
                             tracing::debug!(%error, "a connection ended early");
                         }
                     });

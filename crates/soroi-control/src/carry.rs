@@ -118,11 +118,7 @@ impl<'a> Scene<'a> {
 
     /// Whose plan it is.
     fn plan_of(&self, gang: &'a Composed) -> PlanOf<'a> {
-        let (kind, api_version) = match (&gang.group, &gang.pod) {
-            (Some(_), _) => ("PodGroup", "scheduling.volcano.sh/v1beta1"),
-            (None, Some(_)) => ("Pod", "v1"),
-            (None, None) => ("Workload", "kueue.x-k8s.io/v1beta2"),
-        };
+        let (kind, api_version) = gang.stands_for();
         PlanOf {
             gang: GangRef {
                 kind: kind.into(),

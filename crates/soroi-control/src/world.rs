@@ -241,6 +241,12 @@ impl World {
         uids.filter_map(|uid| self.jobs.by_uid(uid))
     }
 
+    /// The same as facts, for a PodGroup that is there.
+    pub(crate) fn feeding(&self, group: &intake::GroupFacts) -> Vec<&intake::JobFacts> {
+        let place = (group.namespace.clone(), group.name.clone());
+        self.feeders(&place).map(|known| &known.facts).collect()
+    }
+
     /// Workloads of this owner, in order of their uids.
     pub(crate) fn owned<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a Known<WorkloadState>> {
         let uids = self.owned.get(owner).into_iter().flatten();

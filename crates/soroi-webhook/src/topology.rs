@@ -11,9 +11,6 @@ use soroi_api::syntax::{LABEL_KEY_WORDS, is_label_key};
 use crate::field::Findings;
 use crate::json::{annotation, items};
 
-/// Layers of slices that a pod set may have.
-const LAYERS_MAX: usize = 3;
-
 fn path(key: &str) -> String {
     format!("spec.template.metadata.annotations[{key}]")
 }
@@ -82,8 +79,12 @@ fn layers(template: &Value, pods: i64, findings: &mut Findings) {
         return;
     };
     let list = items(&list);
-    if list.is_empty() || list.len() > LAYERS_MAX {
-        findings.invalid(path(key), &text.into(), format!("must have 1 to {LAYERS_MAX} layers"));
+    if list.is_empty() || list.len() > keys::SLICE_LAYERS_MAX {
+        findings.invalid(
+            path(key),
+            &text.into(),
+            format!("must have 1 to {} layers", keys::SLICE_LAYERS_MAX),
+        );
         return;
     }
     for (at, layer) in list.iter().enumerate() {

@@ -129,9 +129,7 @@ fn grown(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> Option<Wri
     let larger: Vec<_> = larger.into_iter().map(|set| (set.name.clone(), set.count)).collect();
     let mut new = Vec::new();
     if !added.is_empty() {
-        let place = (group.namespace.clone(), group.name.clone());
-        let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
-        let members = scene.world.group_roll(group, &feeders);
+        let members = scene.world.group_roll(group, &scene.world.feeding(group));
         for kind in pod_sets(&members, &scene.world.named(group, Some(&workload.facts.facts))) {
             let got = added.iter().find(|set| set.name == kind.name);
             if let (Some(got), Some(example)) = (got, scene.world.pods.by_uid(&kind.example)) {

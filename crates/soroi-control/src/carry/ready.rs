@@ -48,7 +48,7 @@ fn are_members_ready(scene: Scene<'_>, gang: &Composed, admission: &Admission) -
     let Some(group) = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid)) else {
         return false;
     };
-    let feeders: Vec<_> = scene.world.feeders(&group.meta.place()).map(|known| &known.facts).collect();
+    let feeders = scene.world.feeding(&group.facts.facts);
     let members = scene.world.group_roll(&group.facts.facts, &feeders);
     let admitted = admission.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
     let least = admitted.max(group.facts.facts.min_member);

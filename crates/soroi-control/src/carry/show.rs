@@ -119,8 +119,7 @@ pub(crate) fn group(
     course: Option<&Course>,
 ) -> (Option<Write>, Option<String>) {
     let group = &known.facts.facts;
-    let place = (group.namespace.clone(), group.name.clone());
-    let feeders: Vec<_> = scene.world.feeders(&place).map(|known| &known.facts).collect();
+    let feeders = scene.world.feeding(group);
     let placed = |pod: &PodFacts| course.is_some_and(|course| course.binds.contains_key(&pod.pod.uid));
     let pods = scene.world.group_members(group, &feeders);
     let stage = course.map_or(&Stage::Waiting, |course| &course.stage);

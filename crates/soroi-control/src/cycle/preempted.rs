@@ -9,12 +9,17 @@ use super::Cycle;
 use crate::events::words;
 use crate::project::status;
 use crate::spoken;
+use crate::world::gang::Composed;
 
 impl Cycle {
+    /// The gang with its objects, while there are any.
+    fn composed(&self, id: &GangId) -> Option<&Composed> {
+        Some(&self.units.get(self.gangs.get(id)?)?.composed)
+    }
+
     /// What a victim is told, and the reason of its condition Preempted.
     pub(super) fn preemption_by(&self, preempted: &Preempted) -> (String, String) {
-        let unit = self.gangs.get(&preempted.by).and_then(|root| self.units.get(root));
-        let part = unit.and_then(|unit| unit.composed.parts.first());
+        let part = self.composed(&preempted.by).and_then(|composed| composed.parts.first());
         let workload = part.map_or(&preempted.by, |part| &part.workload);
         let job = part.and_then(|part| part.job.as_deref());
         let (cause, _) = status::cause_words(preempted.cause);
@@ -25,8 +30,7 @@ impl Cycle {
     pub(super) fn tell_of_preemption(&mut self, victim: &GangId, preempted: &Preempted, message: &str) {
         let priorities = words::priorities(preempted.by_priority, preempted.priority);
         let workloads = |id: &GangId| {
-            let unit = self.gangs.get(id).and_then(|root| self.units.get(root));
-            let parts = unit.into_iter().flat_map(|unit| &unit.composed.parts);
+            let parts = self.composed(id).into_iter().flat_map(|composed| &composed.parts);
             parts.filter_map(|part| self.world.workloads.by_uid(&part.workload)).map(|known| &known.meta)
         };
         let queue = preempted.path.rsplit('/').next().unwrap_or_default();
@@ -46,13 +50,8 @@ impl Cycle {
     /// The victims as a plan names them.
     pub(super) fn named_victims(&self, victims: &[(GangId, Cause)]) -> Vec<PlanVictim> {
         let named = |(id, cause): &(GangId, Cause)| {
-            let unit = self.gangs.get(id).and_then(|root| self.units.get(root));
-            let composed = unit.map(|unit| &unit.composed);
-            let kind = match composed {
-                Some(composed) if composed.group.is_some() => "PodGroup",
-                Some(composed) if composed.pod.is_some() => "Pod",
-                _ => "Workload",
-            };
+            let composed = self.composed(id);
+            let kind = composed.map_or("Workload", |composed| composed.stands_for().0);
             let (namespace, name) = match composed {
                 Some(composed) => (composed.gang.namespace.to_string(), composed.gang.name.to_string()),
                 // Its objects are gone, and what is left of it leaves anyway.

@@ -64,7 +64,7 @@ impl Cycle {
         };
         let group = &known.facts.facts;
         let course = self.units.get(root).map(|unit| &unit.course);
-        let feeders: Vec<_> = self.world.feeders(place).map(|known| &known.facts).collect();
+        let feeders = self.world.feeding(group);
         if feeders.iter().any(|job| job.queue.is_some()) {
             return Vec::new();
         }

@@ -14,9 +14,6 @@ use soroi_engine::event::{Name, Slice, TopologyRequest, TopologyWish};
 
 use super::{Invalid, some_name};
 
-/// Layers of slices that a pod set may have (Kueue, `podsetSliceRequiredTopologyConstraints`).
-const LAYERS_MAX: usize = 3;
-
 /// How a kind of object calls the parts of a request.
 struct Fields {
     one_of: &'static str,
@@ -154,8 +151,8 @@ fn resolve(asked: Asked, fields: &Fields) -> Result<TopologyRequest, Invalid> {
 
 /// Layers from coarse to fine. That their levels are ordered so only a Topology can tell.
 fn nested(layers: Vec<(Name, i64)>, field: &str) -> Result<Vec<Slice>, Invalid> {
-    if layers.is_empty() || layers.len() > LAYERS_MAX {
-        return Err(Invalid::new(field, format!("must have 1 to {LAYERS_MAX} layers")));
+    if layers.is_empty() || layers.len() > keys::SLICE_LAYERS_MAX {
+        return Err(Invalid::new(field, format!("must have 1 to {} layers", keys::SLICE_LAYERS_MAX)));
     }
     let mut slices: Vec<Slice> = Vec::new();
     for (at, (level, size)) in layers.into_iter().enumerate() {

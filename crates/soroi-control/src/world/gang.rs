@@ -32,6 +32,17 @@ pub(crate) struct Composed {
     pub(crate) pod: Option<Name>,
 }
 
+impl Composed {
+    /// The kind of object that people know it by, and that kind's API version.
+    pub(crate) fn stands_for(&self) -> (&'static str, &'static str) {
+        match (&self.group, &self.pod) {
+            (Some(_), _) => ("PodGroup", "scheduling.volcano.sh/v1beta1"),
+            (None, Some(_)) => ("Pod", "v1"),
+            (None, None) => ("Workload", "kueue.x-k8s.io/v1beta2"),
+        }
+    }
+}
+
 /// A Workload of a gang.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
@@ -261,8 +272,7 @@ impl World {
         if facts.terminating {
             return None;
         }
-        let place: Place = (facts.namespace.clone(), facts.name.clone());
-        let feeders: Vec<&JobFacts> = self.feeders(&place).map(|known| &known.facts).collect();
+        let feeders = self.feeding(facts);
         let managed = || feeders.iter().copied().filter(|job| job.queue.is_some());
         if managed().next().is_some() {
             return self.gang_of_jobs(facts, &managed().collect::<Vec<_>>());

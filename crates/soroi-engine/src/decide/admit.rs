@@ -73,9 +73,9 @@ impl Engine {
     /// its own: it is never charged twice.
     pub(super) fn answer(&mut self, id: &GangId, start: &Start, now: Millis) -> Result<Answer, NoAnswer> {
         let lingering = self.gangs[id].lingering.as_ref().map(|lingering| lingering.charge.clone());
-        let Some(own) = lingering else { return self.answer_within(id, start, now) };
+        let Some(own) = lingering else { return self.first_answer(id, start, true, now) };
         self.quotas.release(&own);
-        let answer = self.answer_within(id, start, now).map_err(|no| {
+        let answer = self.first_answer(id, start, true, now).map_err(|no| {
             let left = no.blockers.iter().map(|blocker| self.left_for(blocker)).collect();
             (no, left)
         });
@@ -115,12 +115,6 @@ impl Engine {
             })
             .collect();
         no
-    }
-
-    /// The whole gang if possible; else, where fewer members are worth something, as many as
-    /// quota and places allow.
-    fn answer_within(&mut self, id: &GangId, start: &Start, now: Millis) -> Result<Answer, NoAnswer> {
-        self.first_answer(id, start, true, now)
     }
 
     /// The first answer in the order in which a gang would have it: all of it, at once; all of it, once others
@@ -323,19 +317,15 @@ impl Engine {
         }
         // Whatever would let more of them start lets others of them start.
         let mut others = Vec::new();
-        let (mut low, mut high) = (least, all);
-        while low < high {
-            let middle = high - (high - low) / 2;
-            match self.quota_for(start, middle) {
-                Ok(()) => low = middle,
-                Err(no) => {
-                    high = middle - 1;
-                    others = vec![no];
-                }
+        let most = most(least, all, |members| match self.quota_for(start, members) {
+            Ok(()) => true,
+            Err(no) => {
+                others = vec![no];
+                false
             }
-        }
-        if low > least {
-            match self.answer_for(start, low, Some(&start.minima)) {
+        });
+        if most > least {
+            match self.answer_for(start, most, Some(&start.minima)) {
                 Ok(answer) => return Ok(answer),
                 Err(no) => others.push(no),
             }
@@ -363,8 +353,8 @@ impl Engine {
 
     /// Whether its Volcano Queue has room for so many members. The answer is what the reason of a
     /// gang that fails elsewhere takes for given.
-    fn volcano_room(&self, start: &Start, members: u32) -> Result<Vec<Blocker>, NoAnswer> {
-        let Some(queue) = &start.volcano_queue else { return Ok(Vec::new()) };
+    fn volcano_room(&self, start: &Start, members: u32) -> Result<BTreeSet<Blocker>, NoAnswer> {
+        let Some(queue) = &start.volcano_queue else { return Ok(BTreeSet::new()) };
         let mut need: BTreeMap<Name, Amount> = BTreeMap::new();
         for (set, count) in start.sets.iter().zip(cut(start, members)) {
             for (resource, sum) in totals(set, count, None) {
@@ -372,9 +362,19 @@ impl Engine {
                 *total = total.saturating_add(saturate(sum));
             }
         }
+        self.room_under(queue, &need)
+    }
+
+    /// Whether a Volcano Queue and those above it have room for so much of each resource. The answer is
+    /// what a gang that fails elsewhere takes for given.
+    pub(super) fn room_under(
+        &self,
+        queue: &Name,
+        need: &BTreeMap<Name, Amount>,
+    ) -> Result<BTreeSet<Blocker>, NoAnswer> {
         let ceiling = |(queue, resource, needed)| CapabilityBlocker { queue, resource, needed };
         let enough = |held: Vec<_>| held.into_iter().map(ceiling).map(Blocker::CapabilityEnough);
-        let NoRoom { held, queue, problem } = match self.quotas.volcano.room(queue, &need) {
+        let NoRoom { held, queue, problem } = match self.quotas.volcano.room(queue, need) {
             Ok(held) => return Ok(enough(held).collect()),
             Err(no_room) => no_room,
         };
@@ -458,6 +458,17 @@ enum NoVictims {
     Nobody,
     /// All who may be do not suffice.
     NotEnough,
+}
+
+/// The largest count from `least` up to `all` for which there is enough; what is enough for a count is
+/// enough for less, and `least` is not asked for.
+pub(super) fn most(least: u32, all: u32, mut enough: impl FnMut(u32) -> bool) -> u32 {
+    let (mut low, mut high) = (least, all);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if enough(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
 }
 
 /// Counts for this many members in all, of each role at least its minimum: the last pod sets are cut

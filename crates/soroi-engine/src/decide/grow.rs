@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::admit::most;
 use super::assign::totals;
 use super::gang::{GangState, Held, Phase};
 use super::search::NoAnswer;
@@ -15,10 +16,9 @@ use crate::event::{Amount, Gang, GangId, Millis, Name, Pod, PodSet, Policy, Queu
 use crate::fit::Ask;
 use crate::minima::Minima;
 use crate::place::{PlaceRequest, PodSetRequest, place};
-use crate::queue::{Blocker, CapabilityBlocker, LineKey, QuotaBlocker, Turn, WantIx};
-use crate::quota::volcano::NoRoom;
+use crate::queue::{Blocker, LineKey, QuotaBlocker, Turn, WantIx};
 use crate::quota::{FlavorResource, Sum, saturate};
-use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
+use crate::reason::{FlavorProblem, Reason};
 
 /// How many pod sets a gang may have: as many as its plan can say (GangPlan, `spec.podSets`). With more
 /// than 55, what the plan's rules may cost would be over the budget of Kubernetes' API server (1.36), which
@@ -155,8 +155,9 @@ impl Engine {
                 cluster_queue: Some(queue),
                 volcano_queue: None,
                 sets: vec![StartSet {
+                    count,
                     who: self.cluster.seen_as(&named.who, &named.shape),
-                    ..start_set(named, count)
+                    ..StartSet::of(named)
                 }],
                 minima: Minima::of(1),
                 lingering: None,
@@ -196,7 +197,7 @@ impl Engine {
         flavors: &BTreeMap<Name, Name>,
     ) -> BTreeMap<Name, (Option<Name>, Amount)> {
         let queue = cluster_queue.and_then(|name| self.quotas.kueue.queue(name));
-        let pays = totals(&start_set(named, 1), 1, queue).into_iter();
+        let pays = totals(&StartSet::of(named), 1, queue).into_iter();
         pays.map(|(resource, sum)| {
             let flavor = flavors.get(&resource).cloned();
             (resource, (flavor, saturate(sum)))
@@ -248,7 +249,7 @@ impl Engine {
 
     fn places_for(&mut self, more: &More, mut request: PlaceRequest) -> Result<Room, NoAnswer> {
         let enough = self.quota_for_more(more, 1)?;
-        request.pod_sets[0].count = most(more.count, |count| self.quota_for_more(more, count).is_ok());
+        request.pod_sets[0].count = most(1, more.count, |count| self.quota_for_more(more, count).is_ok());
         match place(&mut self.cluster, &request) {
             Ok(placement) => {
                 let nodes = placement.pod_sets.into_iter().flat_map(|set| set.nodes).collect();
@@ -270,7 +271,7 @@ impl Engine {
             no.blockers.extend(enough);
             no
         })?;
-        let most = most(more.count, |count| {
+        let most = most(1, more.count, |count| {
             self.quota_for_more(more, count).is_ok() && self.search(start, vec![count], None, false).is_ok()
         });
         if most > 1
@@ -306,26 +307,14 @@ impl Engine {
             return Err(NoAnswer { reason, blockers: enough, shortages: BTreeSet::new() });
         }
         let Some(queue) = &more.volcano_queue else { return Ok(enough) };
-        let ceiling = |(queue, resource, needed)| CapabilityBlocker { queue, resource, needed };
-        match self.quotas.volcano.room(queue, &need) {
-            Ok(held) => {
-                enough.extend(held.into_iter().map(ceiling).map(Blocker::CapabilityEnough));
-                Ok(enough)
-            }
-            Err(NoRoom { held, queue, problem }) => {
-                enough.extend(held.into_iter().map(ceiling).map(Blocker::CapabilityEnough));
-                if let VolcanoProblem::OverCapability { resource, .. } = &problem {
-                    let needed = need.get(resource).copied().unwrap_or(0);
-                    enough.insert(Blocker::CapabilityShort(ceiling((
-                        queue.clone(),
-                        resource.clone(),
-                        needed,
-                    ))));
-                }
-                let reason = Reason::VolcanoQueue { queue, problem };
-                Err(NoAnswer { reason, blockers: enough, shortages: BTreeSet::new() })
+        match self.room_under(queue, &need) {
+            Ok(more) => enough.extend(more),
+            Err(mut no) => {
+                no.blockers.extend(enough);
+                return Err(no);
             }
         }
+        Ok(enough)
     }
 
     fn take_in_more(&mut self, id: &GangId, more: &More, room: Room, now: Millis, out: &mut Vec<Decision>) {
@@ -367,29 +356,6 @@ impl Engine {
         held.paid.push(0);
         held.sets.push(set);
         Some(held.sets.len() - 1)
-    }
-}
-
-/// The largest count up to `upto`, and at least one, for which there is enough.
-fn most(upto: u32, mut enough: impl FnMut(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (1, upto);
-    while low < high {
-        let middle = high - (high - low) / 2;
-        if enough(middle) { low = middle } else { high = middle - 1 }
-    }
-    low
-}
-
-fn start_set(named: &PodSet, count: u32) -> StartSet {
-    StartSet {
-        name: named.name.clone(),
-        role: named.role.clone(),
-        count,
-        least: None,
-        shape: named.shape.clone(),
-        placed: named.shape.clone(),
-        topology: named.topology.clone(),
-        who: None,
     }
 }
 

@@ -249,9 +249,9 @@ impl Engine {
             format!("/{}", names.join("/")).into()
         };
         let (by_path, path) = (path(ours), path(theirs));
-        let earlier = std::mem::take(&mut self.gangs.get_mut(victim).expect("it holds quota").preempted_by);
-        let there = earlier.into_iter().filter(|id| self.gangs.contains_key(id));
-        let evicted_by = there.chain([by.clone()]).collect();
+        let mut evicted_by = self.gangs[victim].preempted_by.clone();
+        evicted_by.retain(|id| self.gangs.contains_key(id));
+        evicted_by.insert(by.clone());
         self.gangs.get_mut(victim).expect("it holds quota").preempted_by = evicted_by;
         let priority = |id: &GangId| self.gangs[id].fact.as_ref().map_or(0, |fact| fact.priority);
         let (by_priority, priority) = (priority(by), priority(victim));

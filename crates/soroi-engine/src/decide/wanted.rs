@@ -7,8 +7,8 @@ use super::gang::GangState;
 use super::grow::Growth;
 use crate::engine::Engine;
 use crate::event::{
-    Gang, GangId, LocalQueue, Millis, Name, Policy, Preemptible, Preemption, QueueingStrategy, Readiness,
-    Shape, StopPolicy, TopologyRequest, Who,
+    Gang, GangId, LocalQueue, Millis, Name, PodSet, Policy, Preemptible, Preemption, QueueingStrategy,
+    Readiness, Shape, StopPolicy, TopologyRequest, Who,
 };
 use crate::fit::selects;
 use crate::minima::Minima;
@@ -59,6 +59,22 @@ pub(crate) struct StartSet {
     pub(crate) topology: TopologyRequest,
     /// As whom others mean its pods, as far as anybody minds.
     pub(crate) who: Option<Arc<Who>>,
+}
+
+impl StartSet {
+    /// All pods of a pod set, in the shape that is predicted, as nobody whom others mind.
+    pub(super) fn of(set: &PodSet) -> Self {
+        Self {
+            name: set.name.clone(),
+            role: set.role.clone(),
+            count: set.count,
+            least: None,
+            shape: set.shape.clone(),
+            placed: set.shape.clone(),
+            topology: set.topology.clone(),
+            who: None,
+        }
+    }
 }
 
 /// Where a gang that holds nothing stands.
@@ -149,18 +165,14 @@ impl Engine {
     ) -> Start {
         // A group says by its minima how few would do, and only a whole Workload has its size changed.
         let alone = fact.minima.is_none() && fact.volcano_queue.is_none();
-        let set = |set: &crate::event::PodSet| {
+        let set = |set: &PodSet| {
             let placed = state.learnt.get(&set.name).unwrap_or(&set.shape);
             let who = policy.soroi_binds().then(|| self.cluster.seen_as(&set.who, placed));
             StartSet {
-                name: set.name.clone(),
-                role: set.role.clone(),
-                count: set.count,
                 least: set.least.filter(|least| *least < set.count && alone),
-                shape: set.shape.clone(),
                 placed: if policy.soroi_binds() { placed.clone() } else { placed.without_neighbours() },
-                topology: set.topology.clone(),
                 who: who.flatten(),
+                ..StartSet::of(set)
             }
         };
         let rules = cluster_queue.as_ref().and_then(|name| self.quotas.kueue.queue(name));

@@ -9,10 +9,9 @@ use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use soroi_apiserver::serve::{CONNECTIONS_MAX, Door};
+use soroi_apiserver::serve::{Door, accept};
 use soroi_clock::Clock;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 /// Shorter ones can be guessed.
@@ -54,28 +53,16 @@ pub(super) fn certificate(address: IpAddr, now: Timestamp) -> anyhow::Result<(St
 
 /// Serves everybody who connects, for ever.
 pub(super) async fn serve(listener: TcpListener, door: Door, acceptor: TlsAcceptor, clock: Clock) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                let Ok((stream, _)) = accepted else {
-                    // Out of files, say: at once it would be the same again.
-                    clock.sleep(Duration::from_millis(100)).await;
-                    continue;
-                };
-                let (acceptor, door) = (acceptor.clone(), door.clone());
-                connections.spawn(async move {
-                    // The cluster's clock may run fast; people's hands do not.
-                    let handshake = Clock::real().timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
-                    if let Ok(Ok(stream)) = handshake
-                        && let Err(error) = door.serve(stream).await
-                    {
-                        tracing::debug!(%error, "a connection ended early");
-                    }
-                });
+    accept(listener, clock, |stream| {
+        let (acceptor, door) = (acceptor.clone(), door.clone());
+        async move {
+            // The cluster's clock may run fast; people's hands do not.
+            let handshake = Clock::real().timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
+            match handshake {
+                Ok(Ok(stream)) => door.serve(stream).await,
+                _ => Ok(()),
             }
         }
-    }
+    })
+    .await;
 }
