@@ -49,6 +49,7 @@ pub(crate) fn run(extent: Extent, story: Option<&str>) -> anyhow::Result<()> {
         steps()?;
     }
     if extent.all {
+        fresh_properties()?;
         println!("==> drawn stories: cargo xtask simulate --seeds {DRAWN}");
         simulate::play(1, DRAWN)?;
         println!("==> deliberate mistakes: cargo xtask simulate --bugs");
@@ -79,6 +80,26 @@ fn steps() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Asks the properties of the engine for other cases than the usual ones.
+fn fresh_properties() -> anyhow::Result<()> {
+    let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(2, |age| age.as_secs()).to_string();
+    let arguments = ["test", "--package", "soroi-engine", "--lib", "--locked"];
+    let repeat = format!("{SEED_OF_PROPERTIES}={seed} cargo {}", arguments.join(" "));
+    println!("==> fresh cases of the properties: {repeat}");
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .env(SEED_OF_PROPERTIES, seed)
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("properties of the engine do not hold; repeat it with: {repeat}");
+    }
+    Ok(())
+}
+
+/// Read by proptest; `.cargo/config.toml` has the usual one.
+const SEED_OF_PROPERTIES: &str = "PROPTEST_RNG_SEED";
 
 /// Tests that are told by kubectl and run side by side: more would only take each other's time on
 /// two cores.

@@ -28,8 +28,9 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
     }
     for id in engine.gangs.keys() {
         let (one, other) = (engine.reason_now(id), fresh.reason_now(id));
+        let mixed = engine.gangs[id].fact.as_ref().is_some_and(|fact| fact.pod_sets.len() > 1);
         let same = match (&one, &other) {
-            (Some(one), Some(other)) => same(one, other),
+            (Some(one), Some(other)) => one.same_kind(other) || (mixed && have_in_common(one, other)),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
@@ -97,19 +98,19 @@ fn objects(engine: &Engine) -> impl Iterator<Item = Event> {
         .chain(nodes)
 }
 
-/// Of several pod sets that could be named, the reason names those that the search met. Which of
-/// them these are may change without a change of the answer, and room that is lost wakes nobody:
-/// both must be true then, and are compared by what they have in common, a pod set or that it is
-/// places that are missing.
-fn same(one: &Reason, other: &Reason) -> bool {
-    let (these, those) = (names(one), names(other));
-    let several = these.len().max(those.len()) > 1 || these != those;
+/// Of several pod sets that could be named, the reason names those that the search met, with the flavors
+/// that it tried for them. Which these are may change without a change of the answer, and room that is lost
+/// wakes nobody: both must be true then, and are compared by what they have in common, a pod set or that
+/// places are missing.
+fn have_in_common(one: &Reason, other: &Reason) -> bool {
     match (one, other) {
-        (Reason::NoFlavor(_), Reason::NoFlavor(_)) | (Reason::NoPlace(_), Reason::NoPlace(_)) if several => {
-            these.iter().any(|name| those.contains(name))
-                || lacks_places_alone(one) && lacks_places_alone(other)
+        (Reason::NoFlavor(_), Reason::NoFlavor(_)) | (Reason::NoPlace(_), Reason::NoPlace(_)) => {
+            let (these, those) = (names(one), names(other));
+            let others = these.len().max(those.len()) > 1 || these != those;
+            (others && these.iter().any(|name| those.contains(name)))
+                || (lacks_places(one) && lacks_places(other))
         }
-        (one, other) => one.same_kind(other),
+        _ => false,
     }
 }
 
@@ -122,11 +123,11 @@ fn names(reason: &Reason) -> Vec<&Name> {
     }
 }
 
-fn lacks_places_alone(reason: &Reason) -> bool {
+fn lacks_places(reason: &Reason) -> bool {
     match reason {
         Reason::NoFlavor(sets) => {
             let mut problems = sets.iter().flat_map(|(_, problems)| problems);
-            problems.all(|problem| matches!(problem, FlavorProblem::NoPlace { .. }))
+            problems.any(|problem| matches!(problem, FlavorProblem::NoPlace { .. }))
         }
         Reason::NoPlace(_) => true,
         _ => false,

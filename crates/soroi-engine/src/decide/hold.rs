@@ -294,7 +294,7 @@ impl Engine {
         self.forget_if_empty(id);
     }
 
-    /// Whoever may preempt looks again where somebody became easier to evict.
+    /// Whoever may preempt looks again where it became easier to evict somebody, or another use.
     pub(crate) fn wake_preemptors(&mut self) {
         let roots = std::mem::take(&mut self.reranked);
         if roots.is_empty() {
@@ -310,7 +310,7 @@ impl Engine {
         });
     }
 
-    /// Notes that a gang that holds quota became easier to evict.
+    /// Notes that a gang that holds quota became easier to evict, or leaves something else when it is.
     pub(crate) fn note_easier(&mut self, id: &GangId) {
         let queue = self.gangs.get(id).and_then(|state| state.pays.as_ref());
         self.reranked.extend(queue.and_then(|queue| self.quotas.kueue.root(queue)));

@@ -87,6 +87,8 @@ impl Engine {
         held.progressed_at = now;
         held.admission = admission.clone();
         out.push(Decision::Place(admission));
+        // What it would leave, if it were asked to, is something else now.
+        self.note_easier(id);
     }
 
     /// The plan was removed by force: it is written again from memory.

@@ -465,3 +465,45 @@ fn of_equal_priority_the_older_takes_from_the_newer() {
         "#]],
     );
 }
+
+/// Before it grew, it did not borrow, and nobody could ask it to.
+#[test]
+fn a_gang_that_grew_into_what_is_lent_is_asked_to_leave() {
+    check(
+        "
+        node a gpu=2
+        queue lender gpu=2 cohort=all reclaim=any whileborrowing=1
+        queue borrower gpu=2 cohort=all
+        gang elastic queue=borrower pods=4 min=2 gpu=1
+        gang owner queue=lender pods=4 gpu=1 prio=5
+        node b gpu=2
+        ",
+        expect![[r#"
+            node a gpu=2
+            queue lender gpu=2 cohort=all reclaim=any whileborrowing=1
+            queue borrower gpu=2 cohort=all
+            gang elastic queue=borrower pods=4 min=2 gpu=1
+              admit elastic; mainx2 [default] a*2
+              bind elastic-0 to a
+              bind elastic-1 to a
+              settled elastic
+              pending elastic: couldn't place pod set main: nodes don't allow to fit any of 2 pod(s): 0/1 nodes are available: 1 Insufficient example.com/gpu
+            gang owner queue=lender pods=4 gpu=1 prio=5
+              pending owner: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 2 more needed
+            node b gpu=2
+              place elastic; mainx4 [default] a*2 b*2
+              hold owner; mainx4 [default] a*2 b*2; until these leave: elastic (ReclaimWhileBorrowing)
+              pending owner: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 4 more needed. Pending the preemption of 1 workload(s)
+              bind elastic-2 to b
+              bind elastic-3 to b
+              evict elastic for owner: ReclaimWhileBorrowing, /all/borrower for /all/lender
+              admit owner; mainx4 [default] a*2 b*2
+              pending elastic: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 2 more needed
+              bind owner-0 to a
+              bind owner-1 to a
+              bind owner-2 to b
+              bind owner-3 to b
+              settled owner
+        "#]],
+    );
+}
