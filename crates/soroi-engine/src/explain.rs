@@ -8,6 +8,7 @@ mod kind;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use soroi_quantity::display as quantity;
@@ -185,7 +186,9 @@ impl Display for PlaceProblem {
 
 impl PlaceProblem {
     /// In a Topology as Kueue says it; else of `nodes` in the same style, and with
-    /// kube-scheduler's counts of nodes. Whether it could fit at all is Soroi's addition to both.
+    /// kube-scheduler's counts of nodes for the first pod that does not fit. Soroi's additions
+    /// (which domain came closest, whether it could fit at all) come behind that, so that whoever
+    /// looks for Kueue's words finds them whole.
     fn write(&self, f: &mut Formatter<'_>, nodes: &str) -> fmt::Result {
         let slice = self.slice.max(1);
         let (asked, fitting) = (self.asked / slice, self.fitting / slice);
@@ -200,14 +203,12 @@ impl PlaceProblem {
             None if fitting == 0 => write!(f, "{nodes} don't allow to fit any of {asked} {unit}")?,
             None => write!(f, "{nodes} allow to fit only {fitting} out of {asked} {unit}")?,
         }
-        if let Some(domain) = &self.closest {
-            write!(f, " in one domain (the closest is {domain})")?;
+        match self.topology {
+            Some(_) => self.excluded_as_kueue(f)?,
+            None => self.excluded_as_kube_scheduler(f)?,
         }
-        if !self.excluded.is_empty() {
-            match self.topology {
-                Some(_) => self.excluded_as_kueue(f)?,
-                None => self.excluded_as_kube_scheduler(f)?,
-            }
+        if let Some(domain) = &self.closest {
+            write!(f, "; the closest domain is {domain}")?;
         }
         match self.fitting_if_empty.map(|most| most / slice) {
             Some(most) if most < asked && most == 0 => {
@@ -222,7 +223,20 @@ impl PlaceProblem {
         Ok(())
     }
 
+    /// What keeps the first pod that does not fit away from how many nodes, in all.
+    pub fn problems(&self) -> BTreeMap<&NodeProblem, u32> {
+        let mut all = BTreeMap::new();
+        for (problem, count) in self.excluded.iter().chain(&self.full.lacks) {
+            let sum: &mut u32 = all.entry(problem).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        all
+    }
+
     fn excluded_as_kueue(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.excluded.is_empty() {
+            return Ok(());
+        }
         write!(f, ". Total nodes: {}; excluded: ", self.nodes)?;
         joined(f, ", ", &self.excluded, |f, (problem, count)| match problem {
             NodeProblem::NotReady => write!(f, "notReady: {count}"),
@@ -244,9 +258,14 @@ impl PlaceProblem {
     }
 
     fn excluded_as_kube_scheduler(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let out: u32 = self.excluded.values().sum();
-        write!(f, ": {}/{} nodes are available: ", self.nodes.saturating_sub(out), self.nodes)?;
-        joined(f, ", ", &self.excluded, |f, (problem, count)| match problem {
+        let problems = self.problems();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let left = self.nodes.saturating_sub(self.out).saturating_sub(self.full.nodes);
+        f.write_str(if self.full.nodes > 0 { "; for one more, " } else { ": " })?;
+        write!(f, "{left}/{} nodes are available: ", self.nodes)?;
+        joined(f, ", ", &problems, |f, (problem, count)| match problem {
             NodeProblem::NotReady => write!(f, "{count} node(s) were not ready"),
             NodeProblem::Unschedulable => write!(f, "{count} node(s) were unschedulable"),
             NodeProblem::Taint { key, value } => {

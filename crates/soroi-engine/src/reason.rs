@@ -290,9 +290,13 @@ pub struct PlaceProblem {
     pub slice: u32,
     /// Nodes looked at.
     pub nodes: u32,
-    /// Of these, how many are out for what reason.
+    /// Of these, how many take no pod.
+    pub out: u32,
+    /// How many of these for what reason; a node may have several.
     pub excluded: BTreeMap<NodeProblem, u32>,
-    /// Where it came closest: the domain's value, where one was required.
+    /// The nodes that take some of the pods and then no more.
+    pub full: Box<Full>,
+    /// Where it came closest: the domain's value, where one of several was required.
     pub closest: Option<Name>,
     /// No search proved that it is impossible; the bounded search just did not find it.
     pub unproven: bool,
@@ -300,6 +304,16 @@ pub struct PlaceProblem {
     /// best single domain where one is required). Fewer than asked: it can never start here.
     /// `None`: not known.
     pub fitting_if_empty: Option<u32>,
+}
+
+/// Nodes that are full once they have taken what fits. None where that is not known: where other pods
+/// matter, or pods go in slices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Full {
+    /// How many.
+    pub nodes: u32,
+    /// What on how many of them is short then; a node may lack several resources.
+    pub lacks: BTreeMap<NodeProblem, u32>,
 }
 
 /// Why a node does not take a pod.

@@ -162,6 +162,29 @@ impl Space {
             .map(|(resource, _)| resource)
     }
 
+    /// The resources of which not even one such pod would find enough if nothing else were there.
+    pub fn short_if_empty<'a>(&'a self, requests: &'a Requests) -> impl Iterator<Item = ResourceIx> + 'a {
+        let there = |resource: ResourceIx| {
+            let at = self.entries.binary_search_by_key(&resource, |e| e.resource);
+            at.map_or(0, |at| self.entries[at].allocatable)
+        };
+        let short = requests.iter().filter(move |(resource, amount)| there(*resource) < *amount);
+        short.map(|(resource, _)| resource)
+    }
+
+    /// The resources of which one such pod more would find too little once `count` are there.
+    pub fn short_after<'a>(
+        &'a self,
+        requests: &'a Requests,
+        count: u32,
+    ) -> impl Iterator<Item = ResourceIx> + 'a {
+        let needed = move |amount: Amount| i128::from(amount) * (i128::from(count) + 1);
+        let short = requests.iter();
+        let short =
+            short.filter(move |(resource, amount)| i128::from(self.free(*resource)) < needed(*amount));
+        short.map(|(resource, _)| resource)
+    }
+
     /// What is left of a resource; zero if the node has none of it, below zero if it is over-full.
     pub fn free(&self, resource: ResourceIx) -> Amount {
         self.entries.binary_search_by_key(&resource, |e| e.resource).map_or(0, |at| self.entries[at].free)

@@ -21,7 +21,7 @@ pub(crate) use tree::{DomainIx, Tree};
 
 use crate::cluster::{ChangeLog, Need, NodeIx, NodeSlot, ShapeIx};
 use crate::event::{Name, Node};
-use crate::resources::ResourceNames;
+use crate::resources::{ResourceIx, ResourceNames};
 
 /// At most this many indexes are kept, the least recently asked one goes first. An index costs
 /// about 100 bytes a node: 64 of them are 32 MB at 5,000 nodes; a cluster in which more different
@@ -60,6 +60,12 @@ impl<'a> View<'a> {
     pub(crate) fn suitable(self) -> impl Iterator<Item = (NodeIx, &'a NodeSlot)> {
         let nodes = self.nodes.iter().enumerate().map(|(ix, slot)| (NodeIx::of(ix), slot));
         nodes.filter(move |(node, _)| self.index.suits(*node))
+    }
+
+    /// What a node lacks when it has taken all pods that fit there.
+    pub(crate) fn short_when_full(self, node: NodeIx) -> impl Iterator<Item = ResourceIx> + 'a {
+        let slot = &self.nodes[node.index()];
+        slot.space.short_after(&self.index.need.requests, self.index.pods_on(node))
     }
 }
 

@@ -251,11 +251,11 @@ fn histogram(counts: BTreeMap<&str, usize>) -> String {
 /// Why a pod fits nowhere, in Volcano's words: `0/3 nodes are unavailable: 3 Insufficient cpu.`
 pub fn nodes_error(problem: &PlaceProblem) -> String {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for (why, nodes) in &problem.excluded {
+    for (why, nodes) in problem.problems() {
         let count = counts.entry(node_problem(why)).or_default();
-        *count = count.saturating_add(*nodes);
+        *count = count.saturating_add(nodes);
     }
-    let nodes = counts.values().fold(0_u32, |sum, count| sum.saturating_add(*count));
+    let nodes = problem.out.saturating_add(problem.full.nodes);
     let mut texts: Vec<String> = counts.into_iter().map(|(why, count)| format!("{count} {why}")).collect();
     texts.sort();
     if texts.is_empty() {

@@ -22,7 +22,7 @@ fn a_group_is_bound_as_a_whole() {
             pod       train-1      -            Pending
             pod       train-2      -            Pending
             pod       train-3      -            Pending
-            podgroup  train        Pending      Unschedulable: 1/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is train-3: 0/2 nodes are unavailable.
+            podgroup  train        Pending      Unschedulable: 1/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is train-3: 0/2 nodes are unavailable: 2 Insufficient example.com/gpu.
             queue     gpu-queue    pending 0 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -39,7 +39,7 @@ fn a_group_is_bound_as_a_whole() {
         "#]])
             .await;
         expect![[r#"
-            Warning Unschedulable: 4/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is train-3: 0/2 nodes are unavailable.
+            Warning Unschedulable: 4/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, 3 Schedulable. Origin reason is train-3: 0/2 nodes are unavailable: 2 Insufficient example.com/gpu.
             Warning Unschedulable: Not enough valid tasks for gang-scheduling, valid: 1, min: 4
             Normal  Scheduled: pod group is ready
         "#]].assert_eq(&story.events("PodGroup", "train").await);
@@ -167,9 +167,9 @@ fn jobs_that_name_one_group_start_together() {
             pod       gpu-hog      worker1      Running
             job       left         suspended    active 0 succeeded 0
             job       right        suspended    active 0 succeeded 0
-            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)); not PodsReady (Not all pods are ready or succeeded)
-            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)); not PodsReady (Not all pods are ready or succeeded)
-            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s)
+            workload  job-left-…   not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-right-…  not QuotaReserved (couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu); not PodsReady (Not all pods are ready or succeeded)
+            podgroup  both         Pending      Unschedulable: 4/0 tasks in gang unschedulable: pod group is not ready, 4 minAvailable. Origin reason is: couldn't assign flavors to pod set main-…: nodes of flavor default-flavor allow to fit only 1 out of 2 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             queue     gpu-queue    pending 2 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;

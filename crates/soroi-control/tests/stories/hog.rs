@@ -27,7 +27,7 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
         "#]]).await;
         expect![[r#"
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
-            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
         story.delete("/apis/batch/v1/namespaces/default/jobs/small").await;
@@ -44,7 +44,7 @@ fn a_job_waits_without_pods_and_starts_as_a_whole() {
         "#]]).await;
         expect![[r#"
             Warning Pending: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 2 more needed
-            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)
+            Warning Pending: couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             Normal  Admitted: Admitted by ClusterQueue gpu-queue, wait time since reservation was 0s
             Normal  QuotaReserved: Quota reserved in ClusterQueue gpu-queue, wait time since queued was 10s
         "#]].assert_eq(&story.events("Workload", "job-train-…").await);

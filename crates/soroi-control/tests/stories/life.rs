@@ -103,7 +103,7 @@ fn a_waiting_job_that_is_resumed_by_hand_is_suspended_again() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
         story.delete("/api/v1/namespaces/default/pods/gpu-hog").await;
@@ -133,7 +133,7 @@ fn a_job_that_is_created_running_waits_like_others() {
         story.see(expect![[r#"
             pod       gpu-hog      worker1      Running
             job       train        suspended    active 0 succeeded 0
-            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s)); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  not QuotaReserved (couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu); not PodsReady (Not all pods are ready or succeeded)
             queue     gpu-queue    pending 1 admitted 0 gpu 0
         "#]]).await;
     });

@@ -17,7 +17,7 @@ use super::model::contains;
 use super::part::{Part, Region, Wish};
 use super::problem::{Problems, explain};
 use crate::cluster::{Cluster, NodeIx};
-use crate::reason::{NodeProblem, PlaceProblem};
+use crate::reason::{Full, NodeProblem, PlaceProblem};
 use rules::Rules;
 
 /// Regions of each level that are tried for one bundle.
@@ -92,7 +92,10 @@ pub(super) fn judge(
     }
 }
 
-fn add(problem: &mut PlaceProblem, seen: BTreeMap<NodeProblem, u32>) {
+/// What was seen of the nodes that would take some, with respect to whom pods mind.
+fn add(problem: &mut PlaceProblem, (out, seen): (u32, BTreeMap<NodeProblem, u32>)) {
+    *problem.full = Full::default();
+    problem.out = problem.out.saturating_add(out);
     for (what, count) in seen {
         *problem.excluded.entry(what).or_insert(0) += count;
     }
@@ -353,19 +356,23 @@ impl Tries {
     }
 
     /// Of the nodes that would take a pod of this part as far as they alone are concerned: how many
-    /// do not for which reason, as things are put now.
-    fn why(&self, cluster: &Cluster, part: usize) -> BTreeMap<NodeProblem, u32> {
-        let mut why = BTreeMap::new();
+    /// do not, and how many for which reason, as things are put now.
+    fn why(&self, cluster: &Cluster, part: usize) -> (u32, BTreeMap<NodeProblem, u32>) {
+        let (mut out, mut why) = (0, BTreeMap::new());
         for &node in &self.rules.parts[part].candidates {
-            if let Some(problem) = self.rules.problem(part, node) {
+            let problems: Vec<NodeProblem> = match self.rules.problem(part, node) {
+                Some(problem) => vec![problem],
+                None => {
+                    let short = self.rules.short(part, node);
+                    short.map(|resource| cluster.short_of(resource)).collect()
+                }
+            };
+            out += u32::from(!problems.is_empty());
+            for problem in problems {
                 *why.entry(problem).or_insert(0) += 1;
-                continue;
-            }
-            for resource in self.rules.short(part, node) {
-                *why.entry(cluster.short_of(resource)).or_insert(0) += 1;
             }
         }
-        why
+        (out, why)
     }
 }
 

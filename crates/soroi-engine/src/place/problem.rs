@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::bundle::Bundle;
 use super::part::{Part, Region, Wish, region_of, room};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, NodeIx};
 use crate::event::Name;
 use crate::reason::{NodeProblem, PlaceProblem};
+use crate::resources::ResourceIx;
 use crate::topology::{DomainIx, Group, View};
 
 /// Problems by part.
@@ -55,23 +56,65 @@ fn explain_near(cluster: &mut Cluster, part: &Part, closest: Option<Region>) -> 
     };
     let Some(view) = part.view(cluster) else {
         problem.excluded.insert(NodeProblem::Topology, problem.nodes);
+        problem.out = problem.nodes;
         return problem;
     };
-    (problem.nodes, problem.excluded) = view.index.excluded();
+    (problem.nodes, problem.out, problem.excluded) = view.index.excluded();
     let everywhere = view.index.nodes_in(DomainIx::ROOT);
-    let (fitting, outside) = match (&part.wish, &closest) {
+    let anywhere = Region::Anywhere;
+    let (fitting, outside, within) = match (&part.wish, &closest) {
         (Wish::Required(_) | Wish::Within(_), Some(region)) => {
-            problem.closest = value(&view, region);
-            (room(view.index, region), everywhere - nodes_of(&view, region))
+            problem.closest = value(&view, region).filter(|_| is_one_of_several(&view, region));
+            (room(view.index, region), everywhere - nodes_of(&view, region), Some(region))
         }
-        (Wish::Required(_) | Wish::Within(_) | Wish::Nowhere, _) => (0, everywhere),
-        (Wish::Anywhere | Wish::Preferred(_) | Wish::Pinned(_), _) => (part.fitting(&view), 0),
+        (Wish::Required(_) | Wish::Within(_) | Wish::Nowhere, _) => (0, everywhere, None),
+        (Wish::Anywhere | Wish::Preferred(_), _) => (part.fitting(&view), 0, Some(&anywhere)),
+        (Wish::Pinned(_), _) => (part.fitting(&view), 0, None),
     };
     problem.fitting = u32::try_from(fitting).unwrap_or(u32::MAX).min(part.count);
     if outside > 0 {
         *problem.excluded.entry(NodeProblem::Topology).or_insert(0) += outside;
+        problem.out = problem.out.saturating_add(outside);
+    }
+    let within = within.filter(|_| part.grain.whole() <= 1 && fitting < u64::from(part.count));
+    let full = within.map(|region| suited(&view, region)).unwrap_or_default();
+    let short: Vec<ResourceIx> = full.iter().flat_map(|node| view.short_when_full(*node)).collect();
+    problem.full.nodes = u32::try_from(full.len()).unwrap_or(u32::MAX);
+    for resource in short {
+        *problem.full.lacks.entry(cluster.short_of(resource)).or_insert(0) += 1;
     }
     problem
+}
+
+/// Whether there is another domain of the same level, so that it helps to say which one is meant.
+fn is_one_of_several(view: &View<'_>, region: &Region) -> bool {
+    match region {
+        Region::Domain(domain) => view.tree.has_another(*domain),
+        Region::Node(_) => view.nodes.len() > 1,
+        Region::Spread | Region::Anywhere | Region::Pinned(_) => false,
+    }
+}
+
+/// The nodes of a region that take at least one pod. Where not all pods fit, these are fewer than
+/// the pods.
+fn suited(view: &View<'_>, region: &Region) -> Vec<NodeIx> {
+    match region {
+        Region::Domain(domain) => {
+            let (mut domains, mut nodes) = (vec![*domain], Vec::new());
+            while let Some(domain) = domains.pop() {
+                let below = view.index.at_least(Group::children(domain), 1).map(|(_, ix)| ix);
+                if view.tree.domain(domain).level == view.tree.depth() {
+                    nodes.extend(below.map(NodeIx));
+                } else {
+                    domains.extend(below.map(DomainIx));
+                }
+            }
+            nodes
+        }
+        Region::Node(node) => vec![*node],
+        Region::Spread | Region::Anywhere => suited(view, &Region::Domain(DomainIx::ROOT)),
+        Region::Pinned(_) => Vec::new(),
+    }
 }
 
 /// The domain of the required level that takes most; the bound members' own, if any.

@@ -204,9 +204,10 @@ impl FitIndex {
         rest
     }
 
-    /// Number of nodes that were asked about, and of these how many are out for which reason.
-    pub(crate) fn excluded(&self) -> (u32, BTreeMap<NodeProblem, u32>) {
-        let mut nodes = 0;
+    /// Number of nodes that were asked about, how many of these are out, and how many for which
+    /// reason.
+    pub(crate) fn excluded(&self) -> (u32, u32, BTreeMap<NodeProblem, u32>) {
+        let (mut nodes, mut out) = (0, 0);
         let mut excluded = BTreeMap::new();
         for (verdict, count) in &self.verdicts.counts {
             match verdict {
@@ -214,13 +215,14 @@ impl FitIndex {
                 Verdict::Fits => nodes += count,
                 Verdict::Out(problems) => {
                     nodes += count;
+                    out += count;
                     for problem in problems.iter().filter(|_| *count > 0) {
                         *excluded.entry(problem.clone()).or_insert(0) += count;
                     }
                 }
             }
         }
-        (nodes, excluded)
+        (nodes, out, excluded)
     }
 
     /// What another index of the same need says differently.
@@ -293,7 +295,7 @@ impl FitIndex {
         let of_facts = if old.version == Some(slot.version) {
             old.of_facts
         } else {
-            let verdict = verdict_of_facts(&self.need, slot, leaf);
+            let verdict = verdict_of_facts(&self.need, slot, leaf, names);
             self.verdicts.number(verdict)
         };
         let (count, verdict) = match of_facts {
@@ -405,14 +407,23 @@ impl Verdicts {
     }
 }
 
-fn verdict_of_facts(need: &Need, slot: &NodeSlot, leaf: Option<DomainIx>) -> Verdict {
+/// What the node's own facts say, however full it is. Of a node that is too small for such a pod
+/// even when empty that is told before its taints and the like: to change those would be in vain.
+fn verdict_of_facts(need: &Need, slot: &NodeSlot, leaf: Option<DomainIx>, names: &ResourceNames) -> Verdict {
     let Some(facts) = &slot.facts else { return Verdict::Aside };
     if !has_labels(&need.ask.node_labels, &facts.labels) {
         return Verdict::Aside;
     }
     let outside = leaf.is_none().then_some(NodeProblem::Topology);
     match node_problem(&need.ask, facts).or(outside) {
-        Some(problem) => Verdict::Out([problem].into_iter().collect()),
+        Some(problem) => {
+            let too_small = slot.space.short_if_empty(&need.requests);
+            let mut problems: SmallVec<_> = too_small.map(|resource| insufficient(resource, names)).collect();
+            if problems.is_empty() {
+                problems.push(problem);
+            }
+            Verdict::Out(problems)
+        }
         None => Verdict::Fits,
     }
 }

@@ -103,6 +103,14 @@ impl Tree {
         &self.domains[ix.index()]
     }
 
+    /// Whether there is another domain of the same level.
+    pub(crate) fn has_another(&self, ix: DomainIx) -> bool {
+        let level = self.domain(ix).level;
+        let same =
+            |(at, other): (usize, &Domain)| other.level == level && other.nodes > 0 && at != ix.index();
+        self.domains.iter().enumerate().any(same)
+    }
+
     pub(crate) fn domain_count(&self) -> usize {
         self.domains.len()
     }

@@ -160,7 +160,7 @@ fn jobs_of_kueue_go_on_and_waiting_ones_are_taken_up() {
         job       next         suspended    active 0 succeeded 0
         job       quota        released     active 2 succeeded 0
         job       tas          released     active 2 succeeded 0
-        workload  job-next     couldn't assign flavors to pod set main: nodes of flavor default-flavor don't allow to fit any of 2 pod(s): 0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient example.com/gpu
+        workload  job-next     couldn't assign flavors to pod set main: nodes of flavor default-flavor don't allow to fit any of 2 pod(s): 0/3 nodes are available: 3 Insufficient example.com/gpu
         workload  job-quota    QuotaReserved Admitted
         workload  job-tas      QuotaReserved Admitted
         plan      job-quota    Settled      2 pods

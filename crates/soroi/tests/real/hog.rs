@@ -51,7 +51,7 @@ fn unified_holds_nothing_until_all_fit() {
     plane.see(20, &expect![[r#"
         pod       hog          worker1      Running      default-scheduler
         job       train        suspended    active 0 succeeded 0
-        workload  job-train    couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s): 2/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }
+        workload  job-train    couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/3 nodes are available: 3 Insufficient example.com/gpu
         queue     gpu-queue    pending 1 admitted 0 gpu 0
     "#]]);
     plane.create(&job("second", "team-a", 2, "10s"));
@@ -73,7 +73,7 @@ fn unified_holds_nothing_until_all_fit() {
         job       second       released     active 0 succeeded 2 Complete
         job       train        suspended    active 0 succeeded 0
         workload  job-second   QuotaReserved Admitted Finished
-        workload  job-train    couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s): 2/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }
+        workload  job-train    couldn't assign flavors to pod set main: nodes of flavor default-flavor allow to fit only 3 out of 4 pod(s); for one more, 0/3 nodes are available: 3 Insufficient example.com/gpu
         queue     gpu-queue    pending 1 admitted 0 gpu 0
     "#]]);
     plane.stays(3);

@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 use soroi_engine::event::Name;
+use soroi_engine::reason::Full;
 
 use super::super::workload::tests::picture;
 use super::*;
@@ -26,7 +27,12 @@ fn three_of_four() -> PlaceProblem {
         asked: 4,
         fitting: 3,
         nodes: 3,
-        excluded: [(NodeProblem::Insufficient { resource }, 3)].into(),
+        out: 1,
+        excluded: [(NodeProblem::Insufficient { resource }, 1)].into(),
+        full: Box::new(Full {
+            nodes: 2,
+            lacks: [(NodeProblem::Insufficient { resource: "example.com/gpu".into() }, 2)].into(),
+        }),
         ..PlaceProblem::default()
     }
 }
@@ -145,6 +151,7 @@ fn groups_without_enough_pods_and_with_queues_in_the_way_say_so() {
 #[test]
 fn nodes_are_counted_by_reason() {
     let problem = PlaceProblem {
+        out: 25,
         excluded: [
             (NodeProblem::NotReady, 1),
             (NodeProblem::Unschedulable, 2),

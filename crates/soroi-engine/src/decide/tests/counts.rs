@@ -282,7 +282,7 @@ fn a_pod_set_that_moves_to_another_domain_leaves_nobody_behind() {
             gone train-workers-1
             gone train-workers-2
             members train 1
-              pending train: couldn't place pod set workers: topology "racks" allows to fit only 1 out of 2 pod(s) in one domain (the closest is r1). Total nodes: 4; excluded: unschedulable: 1, topologyDomain: 1, resource "example.com/gpu": 1; even on empty nodes only 1 would ever fit
+              pending train: couldn't place pod set workers: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 4; excluded: unschedulable: 1, topologyDomain: 1, resource "example.com/gpu": 1; the closest domain is r1; even on empty nodes only 1 would ever fit
             show
               a cordoned: 
               b: 

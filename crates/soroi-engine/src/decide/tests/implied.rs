@@ -97,10 +97,10 @@ fn half_a_gang_that_cannot_be_completed_leaves() {
             wait 70s
               undo old: RecoveryTimeout(Lack { role: None, have: 1, need: 2 })
               pending old: pausing before it is tried again
-              pending old: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              pending old: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
             show
               a: 
-              old: pending: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              old: pending: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
         "#]],
     );
 }

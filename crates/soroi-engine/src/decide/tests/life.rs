@@ -223,7 +223,7 @@ fn a_sidecar_that_fits_nowhere_is_learnt() {
               undo train: PlacesLost
               pending train: pausing before it is tried again
             wait 1s
-              pending train: couldn't assign flavors to pod set workers: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              pending train: couldn't assign flavors to pod set workers: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient cpu; even on empty nodes only 1 would ever fit
             node b gpu=2 cpu=1300
               admit train; workersx2 [default] a*1 b*1
               bind train-2 to a

@@ -205,7 +205,7 @@ fn places_alone_are_reason_enough() {
               settled right
             gang high queue=q pods=2 gpu=1 prio=5 required=rack
               hold high; mainx2 [default] b*2; until these leave: right (WithinQueue)
-              pending high: couldn't assign flavors to pod set main: topology "racks" allows to fit only 1 out of 2 pod(s) in one domain (the closest is r2). Total nodes: 2; excluded: resource "example.com/gpu": 1. Pending the preemption of 1 workload(s)
+              pending high: couldn't assign flavors to pod set main: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 1; the closest domain is r2. Pending the preemption of 1 workload(s)
               evict right for high: WithinQueue, /q for /q
               admit high; mainx2 [default] b*2
               pending right: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 1 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 2

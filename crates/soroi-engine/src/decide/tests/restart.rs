@@ -390,7 +390,7 @@ fn or_leaves() {
             undone train
               pending train: pausing before it is tried again
             wait 1s
-              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
         "#]],
     );
 }

@@ -29,7 +29,7 @@ fn a_gang_waits_rather_than_starting_half_and_starts_when_the_hog_is_gone() {
             queue cq gpu=4
             pod hog node=a gpu=1
             gang train queue=cq pods=4 gpu=1
-              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s)
+              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             gang small queue=cq pods=2 gpu=1
               admit small; mainx2 [default] b*2
               pending train: couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default, 2 more needed
@@ -46,7 +46,7 @@ fn a_gang_waits_rather_than_starting_half_and_starts_when_the_hog_is_gone() {
             end small
             gone small-0
             gone small-1
-              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s)
+              pending train: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             gone hog
               admit train; mainx4 [default] a*2 b*2
               bind train-0 to a
@@ -93,12 +93,12 @@ fn two_gangs_that_would_deadlock_each_other_run_one_after_the_other() {
               bind first-2 to b
               settled first
             gang second queue=two pods=3 gpu=1
-              pending second: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s): 1/2 nodes are available: 1 Insufficient example.com/gpu
+              pending second: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             show
               a: first-0 first-1
               b: first-2
               first: committed, 3 running
-              second: pending: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s): 1/2 nodes are available: 1 Insufficient example.com/gpu
+              second: pending: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             end first
             gone first-0
             gone first-1
@@ -234,12 +234,12 @@ fn whoever_becomes_first_of_a_strict_queue_is_told_its_own_reason() {
             node a gpu=1
             queue cq gpu=9 strict
             gang next queue=cq pods=2 gpu=1
-              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
             gang vip queue=cq pods=3 gpu=1 prio=1
               pending next: waiting behind ns/vip, the head of its StrictFIFO ClusterQueue
-              pending vip: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s); even on empty nodes only 1 would ever fit
+              pending vip: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 3 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
             end vip
-              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); even on empty nodes only 1 would ever fit
+              pending next: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
         "#]],
     );
 }
@@ -260,11 +260,11 @@ fn numbers_are_renewed_after_a_while() {
             node a gpu=3
             queue cq gpu=9
             gang big queue=cq pods=4 gpu=1
-              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s); even on empty nodes only 3 would ever fit
+              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 4 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 3 would ever fit
             pod hog node=a gpu=1
             wait 4s
             wait 1s
-              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 2 out of 4 pod(s); even on empty nodes only 3 would ever fit
+              pending big: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 2 out of 4 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 3 would ever fit
             wait 60s
         "#]],
     );
@@ -343,7 +343,7 @@ fn a_flavor_with_quota_and_without_places_is_passed_over() {
               bind train-1 to b
               settled train
             gang more queue=cq pods=4 gpu=1
-              pending more: couldn't assign flavors to pod set main: nodes of flavor blue allow to fit only 2 out of 4 pod(s), nodes of flavor red allow to fit only 1 out of 4 pod(s); even on empty nodes only 1 would ever fit
+              pending more: couldn't assign flavors to pod set main: nodes of flavor blue allow to fit only 2 out of 4 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu, nodes of flavor red allow to fit only 1 out of 4 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu; even on empty nodes only 1 would ever fit
         "#]],
     );
 }
@@ -434,7 +434,7 @@ fn a_gang_that_is_too_large_for_ever_is_told_so() {
             queue cq gpu=100
             pod hog node=a gpu=1
             gang wide queue=cq pods=5 gpu=1
-              pending wide: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 5 pod(s); even on empty nodes only 4 would ever fit
+              pending wide: couldn't assign flavors to pod set main: nodes of flavor default allow to fit only 3 out of 5 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu; even on empty nodes only 4 would ever fit
             gang fat queue=cq pods=1 gpu=3
               pending fat: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 1 pod(s): 0/2 nodes are available: 2 Insufficient example.com/gpu; none would ever fit, even on empty nodes
             gang rich queue=cq pods=101 gpu=1
@@ -471,7 +471,7 @@ fn within_a_required_domain_or_not_at_all() {
             pod hog node=a gpu=1
             queue cq gpu@f=100
             gang tight queue=cq pods=4 gpu=1 required=rack
-              pending tight: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s) in one domain (the closest is r1). Total nodes: 3; excluded: topologyDomain: 1
+              pending tight: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 1; the closest domain is r1
             gang three queue=cq pods=3 gpu=1 required=rack
               admit three; mainx3 [f] a*1 b*2
               bind three-0 to a
@@ -583,7 +583,7 @@ fn quota_first_then_places() {
             pod hog node=a gpu=1
             gang train queue=cq pods=4 gpu=1
               admit train; mainx4 [default]
-              pending train: couldn't place pod set main: nodes allow to fit only 3 out of 4 pod(s)
+              pending train: couldn't place pod set main: nodes allow to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
             usage
               cq: 0 pending, 1 reserving, 1 admitted; gpu@default 4
             gang small queue=cq pods=2 gpu=1
@@ -623,7 +623,7 @@ fn without_a_queue_places_are_enough() {
               bind single-0 to a
               settled single
             gang pair pods=2 gpu=1
-              pending pair: couldn't place pod set main: nodes allow to fit only 1 out of 2 pod(s)
+              pending pair: couldn't place pod set main: nodes allow to fit only 1 out of 2 pod(s); for one more, 0/1 nodes are available: 1 Insufficient example.com/gpu
             end single
             gone single-0
               admit pair; mainx2 a*2
