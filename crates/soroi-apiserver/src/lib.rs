@@ -55,6 +55,7 @@ mod status;
 mod store;
 mod subresource;
 mod table;
+mod unserved;
 mod watch;
 mod write;
 

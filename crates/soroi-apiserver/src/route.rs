@@ -18,7 +18,7 @@ use crate::resource::Resource;
 use crate::select::Selection;
 use crate::status::ApiError;
 use crate::write::Call;
-use crate::{Shared, delete, discovery, read, review, subresource, watch, write};
+use crate::{Shared, delete, discovery, read, review, subresource, unserved, watch, write};
 
 /// Answers one request.
 pub(crate) async fn answer<B>(shared: Arc<Shared>, request: Request<B>) -> Response<ReplyBody>
@@ -109,7 +109,10 @@ fn dispatch(
 
 fn target(shared: &Shared, group: &str, version: &str, rest: &[&str]) -> Result<Target, ApiError> {
     let registry = shared.registry();
-    let find = |plural: &str| registry.find(group, version, plural).cloned().ok_or_else(ApiError::no_path);
+    let find = |plural: &str| {
+        let found = registry.find(group, version, plural).cloned();
+        found.ok_or_else(|| unserved::refusal(group, plural))
+    };
     let owned = |text: &&str| (*text).to_owned();
     // `namespaces/x/status` is a subresource of the namespace x, not a kind inside it.
     let (plural, namespace, rest) = match rest {

@@ -418,6 +418,13 @@ impl ApiError {
         Self::new(501, "NotImplemented", text)
     }
 
+    /// 501: accounts have no tokens.
+    pub(crate) fn no_tokens() -> Self {
+        let text = "accounts have no tokens in this cluster: whoever reaches it may do everything, with the token \
+                    of its kubeconfig if that has one";
+        Self::new(501, "NotImplemented", text)
+    }
+
     /// 500 without a reason, as Kubernetes answers where it has no better error.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message)

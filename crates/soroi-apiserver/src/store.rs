@@ -22,12 +22,15 @@ pub(crate) struct Stored {
     pub(crate) revision: u64,
     /// How the object came to be so; each state of an object has exactly one event.
     change: Change,
+    /// About how many bytes its text has.
+    weight: usize,
     line: OnceLock<Bytes>,
 }
 
 impl Stored {
     fn new(value: Value, revision: u64, change: Change) -> Arc<Self> {
-        Arc::new(Self { value, revision, change, line: OnceLock::new() })
+        let weight = weigh(&value);
+        Arc::new(Self { value, revision, change, weight, line: OnceLock::new() })
     }
 
     /// An object that is shown but not stored: a trial, or one just removed.
@@ -45,6 +48,28 @@ impl Stored {
         let line = self.line();
         line.slice(self.change.head().len()..line.len() - TAIL.len())
     }
+}
+
+/// About how many bytes a value has as text, without making the text.
+pub(crate) fn weigh(value: &Value) -> usize {
+    let mut bytes = 0_usize;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => bytes = bytes.saturating_add(text.len() + 2),
+            Value::Array(values) => {
+                bytes = bytes.saturating_add(values.len() + 2);
+                open.extend(values);
+            }
+            Value::Object(fields) => {
+                let keys: usize = fields.keys().map(|key| key.len() + 4).sum();
+                bytes = bytes.saturating_add(keys + 2);
+                open.extend(fields.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => bytes = bytes.saturating_add(5),
+        }
+    }
+    bytes
 }
 
 /// A value as JSON text.
@@ -111,6 +136,8 @@ pub(crate) struct Collection {
     /// Pods by `spec.nodeName`; empty for other kinds.
     by_node: BTreeMap<String, BTreeSet<Key>>,
     events: VecDeque<Arc<Event>>,
+    /// About how many bytes the objects in `events` have as text.
+    weight: usize,
     /// Every event after this revision is still in `events`.
     floor: u64,
     /// The resource is no longer served.
@@ -124,6 +151,7 @@ impl Collection {
             objects: BTreeMap::new(),
             by_node: BTreeMap::new(),
             events: VecDeque::new(),
+            weight: 0,
             floor,
             closed: false,
             bell: Bell::default(),
@@ -221,6 +249,13 @@ pub(crate) const PODS: &str = "pods";
 
 /// The slot whose objects fade away.
 pub(crate) const EVENTS: &str = "events";
+
+/// Bytes of text of the objects that are remembered of one resource: those of ten thousand pods. Large
+/// objects that change often would take gigabytes otherwise.
+const HISTORY_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes of text of one object. etcd takes no more in one request.
+pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 512 * 1024;
 
 /// How long an Event is kept after its last change; Kubernetes' default.
 const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
@@ -359,11 +394,12 @@ fn record(
     object: Arc<Stored>,
     before: Option<Arc<Stored>>,
 ) {
+    collection.weight = collection.weight.saturating_add(object.weight);
     collection.events.push_back(Arc::new(Event { change, object, before }));
-    while collection.events.len() > history {
-        if let Some(forgotten) = collection.events.pop_front() {
-            collection.floor = forgotten.object.revision;
-        }
+    while collection.events.len() > history || collection.weight > HISTORY_BYTES_MAX {
+        let Some(forgotten) = collection.events.pop_front() else { break };
+        collection.weight = collection.weight.saturating_sub(forgotten.object.weight);
+        collection.floor = forgotten.object.revision;
     }
     collection.bell.ring();
 }

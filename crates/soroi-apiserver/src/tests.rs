@@ -23,6 +23,7 @@ use crate::{ApiServer, Options};
 
 mod admission;
 mod apply;
+mod bounds;
 mod crds;
 mod crud;
 mod deletion;

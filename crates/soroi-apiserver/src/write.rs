@@ -18,8 +18,8 @@ use crate::query::WriteOptions;
 use crate::reply::Reply;
 use crate::resource::Resource;
 use crate::status::ApiError;
-use crate::store::{EVENTS, State, Stored, encode};
-use crate::{Shared, decode, meta, read};
+use crate::store::{EVENTS, OBJECT_BYTES_MAX, State, Stored, encode, weigh};
+use crate::{Shared, decode, meta, read, unserved};
 
 mod change;
 
@@ -164,6 +164,7 @@ pub(crate) fn create(call: &mut Call, headers: &HeaderMap, body: Bytes) -> Resul
     let object = decode::object(&call.resource, headers, &body, validation, &mut call.warnings)?;
     let object = read::stored_form(&call.resource, object);
     let stored = create_object(call, object)?;
+    call.warnings.extend(unserved::stored_only(&call.resource.group, &call.resource.kind));
     Ok(Reply::created(read::show_json(&call.resource, &stored)))
 }
 
@@ -272,6 +273,9 @@ fn generated_name(state: &mut State, resource: &Resource, object: &Value) -> Opt
 
 /// Validates a new or changed object: metadata, schema, the kind's own rules.
 fn check(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -> Result<(), ApiError> {
+    if weigh(object) > OBJECT_BYTES_MAX {
+        return Err(ApiError::too_large(&format!("an object has at most {OBJECT_BYTES_MAX} bytes")));
+    }
     let mut errors = meta::errors(object, resource.rules.name);
     if let Some(schema) = resource.schema() {
         errors.extend(schema.validate(object, old));

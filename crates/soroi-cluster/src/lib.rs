@@ -1,5 +1,5 @@
-//! The rest of an embedded cluster: kubelets, Job controller, garbage collection, node lifecycle
-//! and a one-pod-at-a-time scheduler.
+//! The rest of an embedded cluster: kubelets, Job controller, garbage collection, node lifecycle,
+//! disruption budgets and a one-pod-at-a-time scheduler.
 //!
 //! [`run`] plays everything of a Kubernetes 1.36 cluster that is neither its API server nor Soroi,
 //! through a [`kube::Client`]: it cannot tell an embedded API server from a real one, and on a
@@ -16,6 +16,7 @@ mod account;
 pub mod annotation;
 mod cache;
 mod constraint;
+mod disruption;
 mod due;
 mod events;
 mod feed;
@@ -83,6 +84,10 @@ pub async fn run(client: kube::Client, clock: Clock, options: Options) {
         parts.spawn(account::run(api.clone(), client.clone(), clock.clone(), seed));
     }
     let (pod_seed, node_seed) = (random.next_u64(), random.next_u64());
+    if options.parts.disruptions {
+        let (seed, pods) = (random.next_u64(), pods.listen());
+        parts.spawn(disruption::run(api.clone(), client.clone(), clock.clone(), seed, pods));
+    }
     if nodes.wanted() {
         parts.spawn(nodes.run(client.clone(), clock.clone(), node_seed));
     }

@@ -20,12 +20,21 @@ pub struct Parts {
     pub scheduler: bool,
     /// The `default` ServiceAccount of every namespace.
     pub accounts: bool,
+    /// What PodDisruptionBudgets allow.
+    pub disruptions: bool,
 }
 
 impl Parts {
     /// Everything.
-    pub const ALL: Self =
-        Self { kubelets: true, jobs: true, garbage: true, lifecycle: true, scheduler: true, accounts: true };
+    pub const ALL: Self = Self {
+        kubelets: true,
+        jobs: true,
+        garbage: true,
+        lifecycle: true,
+        scheduler: true,
+        accounts: true,
+        disruptions: true,
+    };
     /// Nothing; to name the wanted parts beside it.
     pub const NONE: Self = Self {
         kubelets: false,
@@ -34,6 +43,7 @@ impl Parts {
         lifecycle: false,
         scheduler: false,
         accounts: false,
+        disruptions: false,
     };
 }
 

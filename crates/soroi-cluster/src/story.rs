@@ -72,6 +72,11 @@ impl Story {
         }
     }
 
+    /// Sends a request, whatever becomes of it.
+    pub(crate) async fn try_send(&self, request: Request) -> Outcome {
+        self.api.send(request).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Value {
         self.send(Request::get(path)).await
     }

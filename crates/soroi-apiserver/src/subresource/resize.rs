@@ -31,7 +31,8 @@ pub(super) fn resize(call: &mut Call, parts: &Parts, body: &[u8]) -> Result<Repl
         }
         if qos::class(&new) != qos::class(current) {
             let why = "Pod QOS Class may not change as a result of resizing";
-            let error = FieldError::invalid("spec", qos::class(&new), why);
+            // The class that the pod has, as Kubernetes says it.
+            let error = FieldError::invalid("spec", qos::class(current), why);
             return Err(ApiError::invalid_object(&resource, &call.name, &[error]));
         }
         Ok(new)

@@ -190,6 +190,7 @@ fn deployments_scale() {
         expect![[r#"
             POST deployments {metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}} | .spec.replicas
                 201 Deployment d 1
+                299 - "nobody makes pods for a Deployment in this cluster, it is only stored: use a Job, or pods"
             GET deployments/d/scale | .spec .status
                 200 Scale d {"replicas":1} {"replicas":0,"selector":"a=b"}
             PATCH:merge deployments/d/scale {spec: {replicas: 3}} | .spec

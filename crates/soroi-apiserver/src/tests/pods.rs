@@ -193,7 +193,7 @@ fn little_of_a_pod_may_change() {
             PATCH:merge pods/a/status {status: {phase: Running}, spec: {nodeName: x}, metadata: {labels: {x: z}}} | .status.phase .spec.nodeName .metadata.labels .metadata.generation
                 200 Pod a "Running" null {"x":"z"} 4
             PATCH:strategic pods/a/resize {spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}
-                422 Invalid Pod "a" is invalid: spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing
+                422 Invalid Pod "a" is invalid: spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing
         "#]],
     );
 }
@@ -306,7 +306,7 @@ fn an_eviction_asks_the_budget() {
         PATCH:merge poddisruptionbudgets/p/status {status: {disruptionsAllowed: 1}}
         POST pods/a/eviction {metadata: {name: b}}
         POST pods/a/eviction {metadata: {name: a}}
-        GET pods/a | .metadata.deletionTimestamp .metadata.deletionGracePeriodSeconds
+        GET pods/a | .metadata.deletionTimestamp .metadata.deletionGracePeriodSeconds .status.conditions
         GET poddisruptionbudgets/p | .status.disruptionsAllowed .status.disruptedPods
         ",
         expect![[r#"
@@ -328,8 +328,8 @@ fn an_eviction_asks_the_budget() {
                 400 BadRequest name in URL does not match name in Eviction object
             POST pods/a/eviction {metadata: {name: a}}
                 201 Success
-            GET pods/a | .metadata.deletionTimestamp .metadata.deletionGracePeriodSeconds
-                200 Pod a "2026-01-01T00:00:30Z" 30
+            GET pods/a | .metadata.deletionTimestamp .metadata.deletionGracePeriodSeconds .status.conditions
+                200 Pod a "2026-01-01T00:00:30Z" 30 [{"status":"True","type":"Ready"},{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"Eviction API: evicting","reason":"EvictionByEvictionAPI","status":"True","type":"DisruptionTarget"}]
             GET poddisruptionbudgets/p | .status.disruptionsAllowed .status.disruptedPods
                 200 PodDisruptionBudget p 0 {"a":"2026-01-01T00:00:00Z"}
         "#]],

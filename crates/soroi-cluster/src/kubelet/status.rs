@@ -139,7 +139,10 @@ pub(crate) fn serve(node: &Node, now: Timestamp) -> Option<Request> {
     let given_up = |reason: &str| reason == "NodeStatusUnknown" || reason == "NodeStatusNeverUpdated";
     let ours =
         ready.is_none_or(|ready| ready.status == "Unknown" && ready.reason.as_deref().is_some_and(given_up));
-    let complete = node.allocatable_written.contains_key("pods");
+    // Somebody may add to the capacity later, as people do who have no real devices; a kubelet then
+    // says that it can be had.
+    let had = |name: &String| node.allocatable_written.contains_key(name);
+    let complete = had(&"pods".to_owned()) && node.capacity.keys().all(had);
     if !ours && complete {
         return None;
     }
@@ -153,8 +156,8 @@ pub(crate) fn serve(node: &Node, now: Timestamp) -> Option<Request> {
     if !complete {
         let mut capacity = node.capacity.clone();
         let mut allocatable = node.allocatable_written.clone();
-        if allocatable.is_empty() {
-            allocatable.clone_from(&capacity);
+        for (name, amount) in &capacity {
+            allocatable.entry(name.clone()).or_insert_with(|| amount.clone());
         }
         let slots = || {
             capacity
