@@ -1,4 +1,4 @@
-// The real control plane that tests compare with, pinned. Nothing here is ours but the list.
+// The real control plane that tests compare with, pinned. Ours are the list and a client, `informer`.
 module soroi.dev/kubernetes
 
 go 1.26.0

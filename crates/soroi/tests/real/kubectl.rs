@@ -2,8 +2,10 @@
 //! and what is told in pages.
 
 mod article;
+mod informer;
 mod normal;
 mod page;
+mod secure;
 mod steps;
 mod twin;
 mod up;

@@ -54,6 +54,11 @@ impl Plane {
         assert!(output.status.success(), "{chore}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Ends one of its programs and starts it again; returns when the API server answers.
+    pub fn restart(&self, program: &str) {
+        self.xtask("restart", &[program]);
+    }
+
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.join("kubeconfig")
     }
