@@ -43,6 +43,8 @@ enum Part {
     Load,
     Bind,
     Memory,
+    Undo,
+    Restart,
 }
 
 impl Part {
@@ -52,6 +54,8 @@ impl Part {
             Self::Load => "load",
             Self::Bind => "bind",
             Self::Memory => "memory",
+            Self::Undo => "undo",
+            Self::Restart => "restart",
         }
     }
 
@@ -62,12 +66,19 @@ impl Part {
             Self::Load => &["--rounds=1", "--sizes=20x5@20,2x50@20"],
             Self::Bind => &["--rounds=2", "--pods=300", "--nodes=10"],
             Self::Memory => &["--nodes=100", "--pods=1000"],
+            Self::Undo => &["--rounds=1", "--pods=100", "--nodes=5"],
+            Self::Restart => &["--rounds=1", "--gangs=50", "--pods=10", "--nodes=10"],
         }
     }
 
     fn manner(self) -> Manner {
-        let patience = if self == Self::Memory { Patience::LONG } else { Patience::USUAL };
-        Manner { patience, native_gangs: self != Self::Memory, release: true }
+        let patience = if self.starts_soroi() { Patience::LONG } else { Patience::USUAL };
+        Manner { patience, native_gangs: !self.starts_soroi(), release: true }
+    }
+
+    /// Whether it starts `soroi run` by itself, when everything is there, on nodes that are silent.
+    fn starts_soroi(self) -> bool {
+        matches!(self, Self::Memory | Self::Restart)
     }
 }
 
@@ -113,13 +124,15 @@ fn measure_on(part: Part, args: &Args, kubeconfig: &Path, this: &Path, program: 
     if args.quick {
         command.args(part.quick());
     }
-    // It starts one by itself, when everything is there.
     let mut soroi = None;
     if part == Part::Memory {
         let dir = kubeconfig.parent().unwrap_or(Path::new("."));
         let restart = format!("'{}' kubernetes restart --dir '{}'", this.display(), dir.display());
+        command.args(["--relist", &restart]);
+    }
+    if part.starts_soroi() {
         // The control plane is thrown away; nothing needs to be taken off it.
-        command.args(["--keep", "--relist", &restart]);
+        command.arg("--keep");
     } else {
         soroi = Some(Soroi::start(program, kubeconfig)?);
     }

@@ -1,7 +1,7 @@
 //! How fast on a real API server? One client that creates, looks on and measures.
 //!
 //! ```text
-//! site: a namespace, nodes and a queue of its own ──▶ part: wakeup, load, bind or memory ──▶ report
+//! site: a namespace, nodes and a queue of its own ──▶ part: wakeup, load, bind, … ──▶ report
 //!                                                     │ eyes: when did which pod get its node?
 //!                                                     └ bare: the writes alone, the plan known
 //! ```
@@ -15,8 +15,11 @@ mod eyes;
 mod load;
 mod memory;
 mod objects;
+mod product;
 mod report;
+mod restart;
 mod site;
+mod undo;
 mod wakeup;
 
 use std::io::Write;
@@ -78,6 +81,17 @@ enum Part {
     /// everything, makes it read everything again with --relist, and asks Linux for the peak
     /// (VmHWM).
     Memory(memory::Args),
+    /// From switching a large gang off to the last trace of it
+    ///
+    /// A Job and a PodGroup under a queue, each of --pods pods that run. Its Workload is made inactive;
+    /// it counts until its GangPlan is gone: the Job is suspended, its pods are gone, its template is
+    /// as it was, its quota is back.
+    Undo(undo::Args),
+    /// A new leader's first decision on a cluster full of gangs
+    ///
+    /// Starts `soroi run` (no other may lead), lets it place --gangs PodGroups, kills it, creates
+    /// one more, and starts it anew: from the end of its last list to the new gang's GangPlan.
+    Restart(restart::Args),
 }
 
 /// Measures, and leaves nothing behind.
@@ -106,6 +120,8 @@ async fn measure(args: &Args) -> anyhow::Result<report::Report> {
         Part::Load(part) => load::measure(&site, part).await,
         Part::Bind(part) => bind::measure(&site, part).await,
         Part::Memory(part) => memory::measure(&site, part, args.kubeconfig.as_deref()).await,
+        Part::Undo(part) => undo::measure(&site, part).await,
+        Part::Restart(part) => restart::measure(&site, part, args.kubeconfig.as_deref(), args.keep).await,
     };
     if args.keep {
         return measured;

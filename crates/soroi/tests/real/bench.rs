@@ -46,6 +46,8 @@ fn every_part_of_the_bench_measures() {
     assert_eq!(rows(&load), pairs(&["3x4@3-nobody", "3x4@3-soroi"], 1));
     let bind = measured(&plane, "bind", &["--rounds=1", "--pods=20", "--nodes=2"]);
     assert_eq!(rows(&bind), pairs(&["bare", "soroi"], 1));
+    let undo = measured(&plane, "undo", &["--rounds=1", "--pods=12", "--nodes=2"]);
+    assert_eq!(rows(&undo), pairs(&["job", "group"], 1));
     for kind in ["nodes", "clusterqueues", "resourceflavors", "gangplans", "pods"] {
         assert_eq!(plane.list(kind), Vec::<Value>::new(), "{kind}");
     }
@@ -56,6 +58,8 @@ fn every_part_of_the_bench_measures() {
         std::env::var("SOROI_XTASK").unwrap(),
         plane.dir.display()
     );
+    let flags = ["--rounds=1", "--gangs=3", "--pods=4", "--nodes=2"];
+    assert_eq!(rows(&measured(&plane, "restart", &flags)), pairs(&["decision", "bound", "lists"], 1));
     let flags = ["--nodes=5", "--pods=40", "--rest-secs=1", "--keep", "--relist", &relist];
     assert_eq!(rows(&measured(&plane, "memory", &flags)), pairs(&["list", "relist", "rest"], 1));
 }

@@ -1,22 +1,19 @@
 //! How much memory does Soroi need on a large cluster?
 
-use std::fs::{self, File};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use serde_json::{Value, json};
 
 use super::objects::{self, BATCH, Gang, PODS};
+use super::product::Soroi;
 use super::report::{Report, Row};
 use super::site::Site;
 use crate::bench::number;
 use crate::show::grouped;
 
-/// How long it may take to read everything.
-const PATIENCE: Duration = Duration::from_secs(300);
 const MIB_MAX: f64 = 500.0 * 1e6 / MIB;
 const MIB: f64 = 1_048_576.0;
 
@@ -107,77 +104,4 @@ fn bound_pod(at: usize, node: usize) -> Value {
     container["volumeMounts"] = json!([{ "name": "scratch", "mountPath": "/scratch" }]);
     pod["spec"]["volumes"] = json!([{ "name": "scratch", "emptyDir": {} }]);
     pod
-}
-
-/// `soroi run`, of this same program. Killed when it is dropped.
-struct Soroi {
-    child: Child,
-    folder: PathBuf,
-}
-
-struct Memory {
-    peak: f64,
-    now: f64,
-}
-
-impl Soroi {
-    fn start(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("soroi-bench-{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let config = folder.join("config.yaml");
-        // A free port, so that nothing is in the way.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let settings = json!({
-            "apiVersion": "soroi.dev/v1alpha1", "kind": "Configuration", "http": { "bindAddress": address },
-        });
-        fs::write(&config, settings.to_string())?;
-        let log = File::create(folder.join("soroi.log"))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("run").arg("--config").arg(&config);
-        if let Some(kubeconfig) = kubeconfig {
-            command.arg("--kubeconfig").arg(kubeconfig);
-        }
-        // The lists are told of at this level.
-        command.env("RUST_LOG", "info,soroi_watch=debug");
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
-        Ok(Self { child, folder })
-    }
-
-    /// Waits until all pods were listed so many times.
-    async fn wait_listed(&self, site: &Site, times: usize, pods: usize) -> anyhow::Result<()> {
-        let log = self.folder.join("soroi.log");
-        let began = site.clock.now();
-        loop {
-            let said = fs::read_to_string(&log)?;
-            let lists = said.lines().filter(|line| line.contains("listed path=\"/api/v1/pods\""));
-            let count = |line: &str| line.split_once("objects=")?.1.split(' ').next()?.parse::<usize>().ok();
-            if lists.filter_map(count).filter(|count| *count >= pods).count() >= times {
-                return Ok(());
-            }
-            let waited = site.clock.now().duration_since(began).unsigned_abs();
-            ensure!(waited < PATIENCE, "the pods were not listed within {PATIENCE:?}; see {}", log.display());
-            site.clock.sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    /// As Linux counts it.
-    fn memory(&self) -> anyhow::Result<Memory> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).context("soroi run has ended")?;
-        let kib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-            number.map(|kib| kib / 1024.0).with_context(|| format!("{path} has no {name}"))
-        };
-        Ok(Memory { peak: kib("VmHWM:")?, now: kib("VmRSS:")? })
-    }
-}
-
-impl Drop for Soroi {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
 }
