@@ -9,6 +9,7 @@
 //! This crate knows nothing of Kubernetes.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may ask for the time")]
 
+mod boot;
 mod machine;
 
 use std::future::Future;
@@ -26,6 +27,8 @@ pub struct Clock {
     origin: Timestamp,
     /// When the clock was made, in tokio's time (which a simulation pauses).
     started: Instant,
+    /// The same in the machine's own time, which goes on while that is suspended; `None` in a simulation.
+    up_at: Option<Duration>,
     /// How many of the clock's seconds pass in one of tokio's.
     pace: u32,
     /// The machine that it belongs to, if that can sleep.
@@ -47,7 +50,8 @@ impl std::error::Error for Elapsed {}
 impl Clock {
     /// The wall clock. Must be called within a tokio runtime.
     pub fn real() -> Self {
-        Self { origin: Timestamp::now(), started: Instant::now(), pace: 1, machine: None }
+        let up_at = Some(boot::uptime());
+        Self { origin: Timestamp::now(), started: Instant::now(), up_at, pace: 1, machine: None }
     }
 
     /// A wall clock that runs `pace` times as fast (at least once).
@@ -58,7 +62,7 @@ impl Clock {
     /// A clock that starts at `origin` and follows tokio's time, which the runtime of
     /// [`simulated_runtime`] has paused.
     pub fn simulated(origin: Timestamp) -> Self {
-        Self { origin, started: Instant::now(), pace: 1, machine: None }
+        Self { origin, started: Instant::now(), up_at: None, pace: 1, machine: None }
     }
 
     /// The same on a machine that can be put to sleep. While it sleeps no timer of this clock ends.
@@ -69,11 +73,18 @@ impl Clock {
 
     /// How much of its time has passed since it was made.
     fn passed(&self) -> Duration {
+        let passed = self.up_at.map(|up_at| boot::uptime().saturating_sub(up_at));
+        passed.unwrap_or_else(|| self.started.elapsed()).saturating_mul(self.pace)
+    }
+
+    /// The same without the time in which its machine was suspended: so far its timers are.
+    fn awake(&self) -> Duration {
         let lost = self.machine.as_ref().map_or(Duration::ZERO, Machine::lost);
         self.started.elapsed().saturating_sub(lost).saturating_mul(self.pace)
     }
 
-    /// The time now, on this clock's face.
+    /// The time now, on this clock's face. It goes on while the machine is suspended, so that whoever compares it
+    /// with the end of a term is not misled; timers do not count that time, and end late.
     pub fn now(&self) -> Timestamp {
         let passed = self.passed();
         let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
@@ -88,11 +99,11 @@ impl Clock {
     /// Waits for a span of this clock's time.
     pub async fn sleep(&self, span: Duration) {
         let Some(machine) = &self.machine else { return tokio::time::sleep(span / self.pace).await };
-        let until = self.passed().saturating_add(span);
+        let until = self.awake().saturating_add(span);
         loop {
-            tokio::time::sleep(until.saturating_sub(self.passed()) / self.pace).await;
+            tokio::time::sleep(until.saturating_sub(self.awake()) / self.pace).await;
             machine.awake().await;
-            if self.passed() >= until {
+            if self.awake() >= until {
                 return;
             }
         }
@@ -147,7 +158,7 @@ mod tests {
     #[test]
     fn on_a_machine_that_sleeps_no_timer_ends() {
         let seconds = |clock: &Clock| clock.now().as_second();
-        for (how, woken_at, after) in [(Sleep::ClockRuns, 30, 30), (Sleep::ClockStops, 5, 10)] {
+        for (how, woken_at, after) in [(Sleep::TimersRun, 30, 30), (Sleep::TimersStand, 30, 35)] {
             simulated_runtime().unwrap().block_on(async {
                 let world = Clock::simulated(Timestamp::UNIX_EPOCH);
                 let (clock, machine) = Clock::on_machine(Timestamp::UNIX_EPOCH);
@@ -167,6 +178,19 @@ mod tests {
                 assert_eq!(tokio::join!(outside, inside), (woken_at, after), "{how:?}");
             });
         }
+    }
+
+    #[test]
+    fn the_real_clock_goes_with_the_wall() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (clock, wall) = (Clock::real(), Timestamp::now());
+            clock.sleep(Duration::from_millis(30)).await;
+            let (by_clock, by_wall) =
+                (clock.now().duration_since(wall), Timestamp::now().duration_since(wall));
+            assert!(by_clock >= SignedDuration::from_millis(30), "{by_clock}");
+            assert!((by_wall - by_clock).abs() < SignedDuration::from_secs(1), "{by_clock} {by_wall}");
+        });
     }
 
     #[test]

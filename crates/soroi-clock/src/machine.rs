@@ -1,7 +1,7 @@
 //! A simulated machine that can be put to sleep: nobody on it is woken until it wakes.
 //!
-//! A process that is stopped by a signal finds on waking that time went on without it; one whose
-//! whole machine was suspended finds that its clock stopped too. Both look the same from outside:
+//! A process that is stopped by a signal finds on waking that time went on without it, and that its timers are
+//! due; one whose whole machine was suspended, that its timers stood. Both look the same from outside:
 //! nothing is heard of it, and then it goes on where it was.
 //!
 //! Knows clocks. Must never know what runs on the machine.
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What becomes of a machine's clock while it sleeps.
+/// What becomes of a machine's timers while it sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
-    /// It runs on: a process that was stopped (`SIGSTOP`).
-    ClockRuns,
-    /// It stops: a machine that was suspended.
-    ClockStops,
+    /// They run on: a process that was stopped (`SIGSTOP`).
+    TimersRun,
+    /// They stand: a machine that was suspended.
+    TimersStand,
 }
 
 /// A machine that can be put to sleep; clones are the same machine.
@@ -28,9 +28,9 @@ pub struct Machine(Arc<watch::Sender<State>>);
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     asleep: bool,
-    /// Since when its clock stands.
+    /// Since when its timers stand.
     stopped: Option<Instant>,
-    /// How long its clock stood before.
+    /// How long its timers stood before.
     lost: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Machine {
             let falls_asleep = !state.asleep;
             if falls_asleep {
                 state.asleep = true;
-                state.stopped = (how == Sleep::ClockStops).then(Instant::now);
+                state.stopped = (how == Sleep::TimersStand).then(Instant::now);
             }
             falls_asleep
         });
@@ -72,7 +72,7 @@ impl Machine {
         let _ = state.wait_for(|state| !state.asleep).await;
     }
 
-    /// How long its clock stood in all.
+    /// How long its timers stood in all.
     pub(crate) fn lost(&self) -> Duration {
         let state = *self.0.borrow();
         state.lost.saturating_add(state.stopped.map_or(Duration::ZERO, |since| since.elapsed()))

@@ -58,7 +58,9 @@ impl Call {
     pub(crate) fn makes_workload_of(&self) -> Option<&Target> {
         let Self::Draft(draft) = self else { return None };
         match &**draft {
-            Draft::CreateWorkload { job } | Draft::MatchWorkload { job } => Some(job),
+            Draft::CreateWorkload { job } | Draft::MatchWorkload { job } | Draft::Reclassify { job } => {
+                Some(job)
+            }
             Draft::GroupWorkload { group, .. } => Some(group),
             _ => None,
         }

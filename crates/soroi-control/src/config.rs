@@ -1,6 +1,7 @@
 //! What the control side is told before it starts.
 
 use soroi_engine::decision::Settings;
+use soroi_engine::event::Millis;
 
 /// How the control side behaves. Everything has a default that suits a real cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,33 @@ pub struct Config {
     pub reason_refresh_ms: i64,
     /// Status writes that only refresh numbers, per second, over all gangs.
     pub refreshes_per_second: u32,
+    /// How long pods may take to be ready; `None`: as long as they like.
+    pub wait_for_pods_ready: Option<WaitForPodsReady>,
+}
+
+/// How long the pods of an admitted Workload may take to be ready, and what becomes of it if they take longer
+/// (Kueue, `waitForPodsReady`; its `blockAdmission` is [`Settings::block_admission`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitForPodsReady {
+    /// How long after the admission all of them have to be ready, in milliseconds.
+    pub timeout: Millis,
+    /// How long after one that was ready is not any more, in milliseconds; `None`: no matter.
+    pub recovery_timeout: Option<Millis>,
+    /// How a Workload is put back whose pods were not.
+    pub requeuing: Requeuing,
+}
+
+/// How a Workload is put back that was evicted because its pods were not ready (Kueue, `requeuingStrategy`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requeuing {
+    /// Behind those that came after it (Kueue's timestamp `Eviction`), or where it was (`Creation`).
+    pub to_the_back: bool,
+    /// How often at most; then it is deactivated. `None`: always.
+    pub limit: Option<u32>,
+    /// The pause after the first time, in seconds; it doubles each time.
+    pub base_secs: u32,
+    /// The longest pause, in seconds.
+    pub max_secs: u32,
 }
 
 impl Default for Config {
@@ -40,6 +68,7 @@ impl Default for Config {
             request_timeout_ms: 10_000,
             reason_refresh_ms: 5_000,
             refreshes_per_second: 50,
+            wait_for_pods_ready: None,
         }
     }
 }

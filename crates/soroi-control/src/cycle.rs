@@ -125,7 +125,11 @@ impl Cycle {
         Self {
             watches: Watches::start(client.clone(), clock.clone(), Arc::clone(&context), config.seed),
             lanes: Lanes::new(api, config.writes_in_flight, config.seed),
-            world: World::new(Arc::clone(&context), config.settings.placement),
+            world: World::new(
+                Arc::clone(&context),
+                config.settings.placement,
+                config.wait_for_pods_ready.clone(),
+            ),
             engine: Engine::new(config.settings.clone()),
             queues: Queues::default(),
             reasons: Reasons::new(
@@ -164,6 +168,7 @@ impl Cycle {
             let stops = self.reins.stops();
             if self.watches.are_listed() {
                 self.act(stops);
+                self.world.begin(self.config.epoch);
             }
             self.lanes.pump(self.clock.now_millis());
             let busy = !self.lanes.is_idle();
@@ -372,7 +377,15 @@ impl Cycle {
         }
         let gang = &unit.composed.gang;
         if let Some(plan) = self.world.plan(&gang.namespace, &gang.id) {
-            unit.course.adopt_plan(&plan.facts);
+            match self.world.is_late(plan) {
+                true => unit.course.leave(PlanUndo {
+                    reason: conditions::workload::reason::PENDING.into(),
+                    message: "It was decided by a leader that had been replaced".into(),
+                    started: false,
+                    cause: None,
+                }),
+                false => unit.course.adopt_plan(&plan.facts),
+            }
         } else if let Some(held) = &gang.admitted {
             let policy = gang.policy.unwrap_or_else(|| self.world.policy_in(&held.cluster_queue));
             if policy != Policy::Unified {
@@ -464,6 +477,11 @@ impl Cycle {
                 let cause = self.world.deactivation(&unit.composed.parts);
                 let (word, message) = match (&reason, cause) {
                     (UndoReason::Off(Off::Deactivated), Some(words)) => words,
+                    (UndoReason::NotReady | UndoReason::RecoveryTimeout(_), _)
+                        if started && self.world.is_put_back_too_often(&unit.composed.parts) =>
+                    {
+                        project::status::deactivation(project::status::PUT_BACK_TOO_OFTEN)
+                    }
                     _ => {
                         let (word, text) =
                             project::status::undo_words(&reason, &named.namespace, &named.name);

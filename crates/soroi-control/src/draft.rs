@@ -32,6 +32,11 @@ pub(crate) enum Draft {
         /// The Job.
         job: Target,
     },
+    /// The priority of the Workload as its Job's class has it now; all else stays.
+    Reclassify {
+        /// The Job.
+        job: Target,
+    },
     /// The Workload of a PodGroup's pods, new or again as they are now.
     GroupWorkload {
         /// The PodGroup.
@@ -112,6 +117,13 @@ pub(crate) async fn prepare(
         Draft::MatchWorkload { job } => {
             let now: Workload = read(api, target).await?;
             Ok(matched(&now, workload_of(api, context, job).await?))
+        }
+        Draft::Reclassify { job } => {
+            let now: Workload = read(api, target).await?;
+            let wanted = workload_of(api, context, job).await?.spec;
+            let spec = json!({ "priority": wanted.priority, "priorityClassRef": wanted.priority_class_ref });
+            let version = &now.metadata.resource_version;
+            Ok(Call::Merge(json!({ "metadata": { "resourceVersion": version }, "spec": spec })))
         }
         Draft::GroupWorkload { group, queue, sets } => {
             let group: PodGroup = read(api, group).await?;

@@ -14,7 +14,7 @@ use crate::kind::{Kind, Target};
 use crate::lanes::Done;
 use crate::world::World;
 use crate::world::gang::Composed;
-use crate::world::root::Root;
+use crate::world::root::{self, Root};
 use crate::world::store::Meta;
 use crate::world::wrong::Complaint;
 
@@ -31,7 +31,30 @@ pub(crate) fn waits(scene: Scene<'_>, gang: &Composed, course: &Course, told: &T
         let (_, text) = carry::show::group(scene, known, Some(course));
         Some(words::group_unschedulable(group_about(&known.meta), &text?))
     });
-    said.chain(group).collect()
+    said.chain(group).chain(left_out(scene, gang, course, told)).collect()
+}
+
+/// So many members of a gang that runs say in events why they wait. The others show it as a condition, as all do.
+const LEFT_OUT_MAX: usize = 8;
+
+/// Members that a gang which runs has no room for: nothing is wrong with their group, so they speak for themselves.
+fn left_out(scene: Scene<'_>, gang: &Composed, course: &Course, told: &Told) -> Vec<Occurrence> {
+    let group = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid));
+    let Some(group) = group.filter(|_| matches!(course.stage, Stage::Admitted { .. })) else {
+        return Vec::new();
+    };
+    let feeders = scene.world.feeding(&group.facts.facts);
+    let members = scene.world.group_members(&group.facts.facts, &feeders);
+    let waiting = members.into_iter().map(|facts| (facts, &facts.pod));
+    let mut waiting: Vec<_> =
+        waiting.filter(|(facts, _)| facts.waits_to_be_bound()).map(|(_, pod)| pod).collect();
+    waiting.retain(|pod| !course.binds.contains_key(&pod.uid));
+    waiting.sort_by_key(|pod| &pod.name);
+    let message = carry::show::of_a_member(told);
+    let about = waiting.into_iter().take(LEFT_OUT_MAX);
+    about
+        .map(|pod| words::failed_scheduling(words::pod(&pod.namespace, &pod.name, &pod.uid), &message))
+        .collect()
 }
 
 /// Pods wait for a PodGroup that does not exist: the first of them by name says so for all.
@@ -99,9 +122,13 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
         }
         (Call::MergeStatus(patch), Answer::Object(_)) if target.kind == Kind::Workload => {
             let conditions = patch["status"]["conditions"].as_array()?;
-            let says =
-                |kind: &str| conditions.iter().any(|one| one["type"] == kind && one["status"] == "True");
-            if says(condition::DEACTIVATION_TARGET) {
+            let said =
+                |kind: &str| conditions.iter().find(|one| one["type"] == kind && one["status"] == "True");
+            let says = |kind: &str| said(kind).is_some();
+            if let Some(target_of) = said(condition::DEACTIVATION_TARGET) {
+                if target_of["reason"] != condition::reason::MAXIMUM_EXECUTION_TIME_EXCEEDED {
+                    return None;
+                }
                 let known = world.workloads.get(&place(target))?;
                 // Once it is deactivated, others speak of that.
                 known.facts.facts.runs_until?;
@@ -115,6 +142,12 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
             Some(words::finished_workload(about, &target.namespace, &target.name))
         }
         (Call::Draft(draft), answer) => drafted(world, target, draft, answer),
+        (Call::Delete(_), Answer::Accepted | Answer::Object(_)) if target.kind == Kind::Workload => {
+            // That of a Job that is gone, or has left its queue, is missed by nobody.
+            let job = world.job_of(&place(target)).filter(|job| job.facts.queue.is_some())?;
+            let about = words::job(&job.meta.namespace, &job.meta.name, &job.meta.uid);
+            Some(words::deleted_workload(about, &target.namespace, &target.name))
+        }
         (Call::Json(_), Answer::Object(_)) if target.kind == Kind::Job => {
             // The only patches of Jobs that are no drafts are suspensions, and resumptions of what ends.
             let job = job_about(world, target)?;
@@ -123,13 +156,33 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
                 return None;
             }
             let waits = known.is_some_and(|job| job.active == 0);
-            Some(if waits {
-                words::suspended(job)
-            } else {
-                words::stopped(job, "No admission of its workload")
-            })
+            Some(if waits { words::suspended(job) } else { words::stopped(job, &why_stopped(world, target)) })
         }
         _ => None,
+    }
+}
+
+/// Why a Job that runs is suspended.
+fn why_stopped(world: &World, job: &Target) -> String {
+    let job = world.jobs.get(&place(job)).map(|known| &known.facts);
+    let workload = job.and_then(|job| {
+        let place = (job.namespace.clone(), root::workload_name(job));
+        Some((job, world.workloads.get(&place)?))
+    });
+    match workload {
+        Some((job, workload)) if workload.meta.terminating => {
+            let had =
+                workload.facts.facts.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
+            match job.pods() {
+                wants if wants != had => {
+                    format!(
+                        "No matching Workload: it asks for {wants} pods, and was admitted with {had}; it starts anew"
+                    )
+                }
+                _ => "Its Workload is being deleted".into(),
+            }
+        }
+        _ => "No admission of its workload".into(),
     }
 }
 
@@ -141,11 +194,13 @@ fn drafted(world: &World, target: &Target, draft: &Draft, answer: &Answer) -> Op
         (Draft::MatchWorkload { job }, Answer::Object(_)) => {
             Some(words::updated_workload(job_about(world, job)?, &target.namespace, &target.name))
         }
-        (Draft::CreateWorkload { job } | Draft::MatchWorkload { job }, Answer::Refused(refusal))
-            if refusal.code == 422 =>
-        {
-            Some(words::cannot_compose(job_about(world, job)?, &refusal.message))
+        (Draft::Reclassify { job }, Answer::Object(_)) => {
+            Some(words::reclassified(job_about(world, job)?, &target.namespace, &target.name))
         }
+        (
+            Draft::CreateWorkload { job } | Draft::MatchWorkload { job } | Draft::Reclassify { job },
+            Answer::Refused(refusal),
+        ) if refusal.code == 422 => Some(words::cannot_compose(job_about(world, job)?, &refusal.message)),
         (Draft::Release(_), Answer::Refused(refusal)) if !refusal.is_conflict() => {
             Some(words::cannot_start(job_about(world, target)?, &refusal.message))
         }

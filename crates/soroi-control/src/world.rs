@@ -14,6 +14,7 @@ use std::sync::Arc;
 use soroi_engine::event::{self, Event, GangId, Name};
 use soroi_watch::Change;
 
+use crate::config::{Requeuing, WaitForPodsReady};
 use crate::intake::{self, Defaults, PlanFacts, PodFacts};
 use crate::kind::{Kind, Target};
 use crate::parsed::{
@@ -23,6 +24,7 @@ use crate::parsed::{
 pub(crate) mod done;
 pub(crate) mod gang;
 mod gone;
+mod ready;
 mod rolls;
 pub(crate) mod root;
 mod seen;
@@ -45,6 +47,10 @@ pub(crate) struct World {
     pub(crate) local_queues: Store<LocalQueueState>,
     pub(crate) volcano_queues: Store<VolcanoState>,
     pub(crate) plans: Store<PlanFacts>,
+    /// The term of which this is the leader's world, once everything was read.
+    begun_in: Option<i64>,
+    /// Plans of earlier leaders that came after that.
+    late_plans: BTreeSet<Name>,
     /// The namespace of each plan.
     plan_in: BTreeMap<GangId, Name>,
     pub(crate) groups: Store<GroupState>,
@@ -61,6 +67,8 @@ pub(crate) struct World {
     standing: BTreeMap<Place, Name>,
     /// Workloads by the uid of their owner.
     owned: BTreeMap<Name, BTreeSet<Name>>,
+    /// Workloads whose owner was seen to go.
+    abandoned: BTreeSet<Name>,
     /// By uid of a group with a plan: members that ended well and whose pods are gone.
     done_and_gone: BTreeMap<Name, done::Gone>,
     events: Vec<Event>,
@@ -84,10 +92,16 @@ pub(crate) struct World {
     pub(crate) admission_works: bool,
     /// The policy of queues that name none.
     placement: event::Policy,
+    /// How long pods may take to be ready.
+    waits: Option<WaitForPodsReady>,
 }
 
 impl World {
-    pub(crate) fn new(context: Arc<Context>, placement: event::Policy) -> Self {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        placement: event::Policy,
+        waits: Option<WaitForPodsReady>,
+    ) -> Self {
         Self {
             context,
             plain: BTreeMap::new(),
@@ -97,6 +111,8 @@ impl World {
             local_queues: Store::default(),
             volcano_queues: Store::default(),
             plans: Store::default(),
+            begun_in: None,
+            late_plans: BTreeSet::new(),
             plan_in: BTreeMap::new(),
             groups: Store::default(),
             jobs: Store::default(),
@@ -107,6 +123,7 @@ impl World {
             feeders: BTreeMap::new(),
             standing: BTreeMap::new(),
             owned: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             done_and_gone: BTreeMap::new(),
             events: Vec::new(),
             dirty: BTreeSet::new(),
@@ -121,7 +138,13 @@ impl World {
             shares: BTreeMap::new(),
             admission_works: true,
             placement,
+            waits,
         }
+    }
+
+    /// How a Workload is put back whose pods were not ready in time, where they have a time.
+    pub(crate) fn requeuing(&self) -> Option<&Requeuing> {
+        self.waits.as_ref().map(|rules| &rules.requeuing)
     }
 
     /// Whether pods of a release are known to get our scheduler.
@@ -194,6 +217,16 @@ impl World {
         self.look_at_pod(&facts);
     }
 
+    /// Everything was read, and the leader of this term begins to decide.
+    pub(crate) fn begin(&mut self, epoch: i64) {
+        self.begun_in = Some(epoch);
+    }
+
+    /// Whether a plan is an earlier leader's and came when we led already: it is taken back.
+    pub(crate) fn is_late(&self, plan: &Known<PlanFacts>) -> bool {
+        self.late_plans.contains(&plan.meta.uid)
+    }
+
     /// What the engine has not been told yet, in order.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -251,6 +284,11 @@ impl World {
     pub(crate) fn owned<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a Known<WorkloadState>> {
         let uids = self.owned.get(owner).into_iter().flatten();
         uids.filter_map(|uid| self.workloads.by_uid(uid))
+    }
+
+    /// Whether a Workload stands for nothing any more: it was made for something that is gone.
+    pub(crate) fn is_left_behind(&self, workload: &WorkloadState) -> bool {
+        workload.facts.orphaned || self.abandoned.contains(&workload.facts.uid)
     }
 
     /// The plan of a gang. Plans are named after gangs.

@@ -16,6 +16,7 @@ mod fungible;
 mod gather;
 pub(crate) mod grow;
 mod implied;
+mod in_turn;
 mod leave;
 mod outcome;
 pub(crate) mod renew;
@@ -49,6 +50,7 @@ impl Engine {
         self.reconfigure();
         self.look_at_touched(now, &mut out);
         self.adopt_holds();
+        self.let_in(now);
         self.settle_holds(now, &mut out);
         self.renew_numbers(urgent, now);
         // Whoever is admitted takes from the others: who now waits for another reason is decided
@@ -134,12 +136,15 @@ impl Engine {
             None if state.hold.is_some() => None,
             None => self.stand(id, now),
             Some(Phase::Assumed | Phase::Undoing(_)) => None,
-            Some(Phase::Committed | Phase::Replacing) => match self.must_leave(id) {
+            Some(Phase::Committed | Phase::Replacing) => match self.must_leave(id, now) {
                 Some(reason) => {
                     self.undo(id, reason, out);
                     None
                 }
-                None => self.live(id, now, out),
+                None => {
+                    let due = self.gangs[id].fact.as_ref().and_then(|fact| fact.pods_ready.due);
+                    self.live(id, now, out).into_iter().chain(due).min()
+                }
             },
         };
         let lingers_until = self.release_lingering(id, now);
@@ -196,6 +201,7 @@ impl Engine {
         }
         self.waiting.leave(id);
         self.to_tell.remove(id);
+        self.blocked.remove(id);
         self.news.forget(id);
     }
 }

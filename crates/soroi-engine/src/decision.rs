@@ -177,6 +177,9 @@ pub struct Settings {
     pub undo_backoff_max: Millis,
     /// Fair sharing with these rules of preemption, if it is on.
     pub fair_sharing: Option<Vec<FairRule>>,
+    /// No gang gets quota of a ClusterQueue while the pods of one that holds some are not ready (Kueue,
+    /// `waitForPodsReady.blockAdmission`).
+    pub block_admission: bool,
 }
 
 impl Default for Settings {
@@ -190,6 +193,7 @@ impl Default for Settings {
             undo_backoff_min: 1_000,
             undo_backoff_max: 60_000,
             fair_sharing: None,
+            block_admission: false,
         }
     }
 }

@@ -57,6 +57,10 @@ pub struct Engine {
     /// Topmost cohorts (or queues without one) in which somebody who holds quota became easier to evict: his
     /// priority changed, or he leaves.
     pub(crate) reranked: BTreeSet<Name>,
+    /// Gangs that hold quota and whose pods are not known to be ready; kept only where others wait for that.
+    pub(crate) getting_ready: BTreeSet<GangId>,
+    /// Gangs that wait for those.
+    pub(crate) blocked: BTreeSet<GangId>,
     /// When to look at a gang again although nothing is heard of it.
     pub(crate) timers: BTreeSet<(Millis, GangId)>,
     /// Gangs whose reason may have changed.
@@ -90,6 +94,8 @@ impl Engine {
             holders: BTreeSet::new(),
             holds_found: BTreeSet::new(),
             reranked: BTreeSet::new(),
+            getting_ready: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             timers: BTreeSet::new(),
             to_tell: BTreeSet::new(),
             news: News::default(),

@@ -539,6 +539,18 @@ pub struct Gang {
     /// What its status says it holds. Restores gangs whose policy has no plan, and gangs that were
     /// admitted by another product.
     pub admitted: Option<Admitted>,
+    /// How far its pods are, where somebody waits for that.
+    pub pods_ready: PodsReady,
+}
+
+/// Whether the pods of a gang are ready (Kueue, condition PodsReady under `waitForPodsReady`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodsReady {
+    /// Its status says that all of them are ready or have ended well.
+    pub shown: bool,
+    /// It is admitted, its pods are not ready, and at this time it has to leave for that; `None`: not so, or
+    /// it may take as long as it likes.
+    pub due: Option<Millis>,
 }
 
 /// Some equal pods of a gang.

@@ -82,6 +82,9 @@ impl Display for NotYet {
             Self::Gated(gate) => write!(f, "Admission is gated by: {gate}"),
             Self::WorkloadBehind => f.write_str("its Workload is being written"),
             Self::ChecksPending => f.write_str("waiting for admission checks"),
+            Self::OthersNotReady => {
+                f.write_str("waiting for all admitted workloads to be in PodsReady condition")
+            }
             Self::StillLeaving => f.write_str("waiting for its own pods to end after a preemption"),
             Self::AdmissionNotProven => {
                 f.write_str("waiting until Soroi's admission policy is known to be in force")
@@ -309,6 +312,7 @@ impl Display for UndoReason {
         match self {
             Self::StartTimeout(lack) => write!(f, "only {lack} were created in time"),
             Self::RecoveryTimeout(lack) => write!(f, "only {lack} could be placed in time"),
+            Self::NotReady => f.write_str("its pods were not ready in time"),
             Self::PlacesLost => f.write_str("its places were lost, and there are no others"),
             Self::Off(off) => off.fmt(f),
             Self::LocalQueueStopped => f.write_str("The LocalQueue is stopped"),

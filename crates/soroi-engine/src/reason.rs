@@ -157,6 +157,8 @@ pub enum NotYet {
     StillLeaving,
     /// Our own admission policies are not shown to work yet.
     AdmissionNotProven,
+    /// Pods of gangs that were admitted before are not ready, and it is configured to wait for them.
+    OthersNotReady,
     /// An object of the gang could not be understood; the text names the field.
     Invalid(Name),
 }
@@ -366,6 +368,8 @@ pub enum UndoReason {
     StartTimeout(Lack),
     /// Members stayed unbound or lost below a minimum for too long.
     RecoveryTimeout(Lack),
+    /// Its pods are there, and were not ready in time ([`crate::event::PodsReady`]).
+    NotReady,
     /// The places vanished and there are no others.
     PlacesLost,
     /// Its user switched it off.

@@ -60,6 +60,9 @@ fn columns_of(view: View) -> &'static [&'static str] {
             "FINISHED",
             "PODS READY",
             "EVICTED",
+            "REQUEUED",
+            "PUT BACK",
+            "ACTIVE",
             "REASON",
             "MESSAGE",
         ],
@@ -217,7 +220,8 @@ fn job_row(job: &Value) -> (String, Row) {
 fn group_row(group: &Value) -> (String, Row) {
     let status = &group["status"];
     let conditions = status["conditions"].as_array();
-    let last = conditions.and_then(|list| list.last()).cloned().unwrap_or(Value::Null);
+    let last = conditions.and_then(|list| list.iter().rev().find(|one| one["status"] == "True"));
+    let last = last.cloned().unwrap_or(Value::Null);
     let row = Row::from([
         ("NAME", name_of(group)),
         ("PHASE", text(&status["phase"])),
@@ -333,6 +337,9 @@ fn workload_row(workload: &Value) -> (String, Row) {
             condition(workload, "PodsReady").map(|found| text(&found["reason"])).unwrap_or_default(),
         ),
         ("EVICTED", state("Evicted")),
+        ("REQUEUED", condition(workload, "Requeued").map(|found| text(&found["reason"])).unwrap_or_default()),
+        ("PUT BACK", number(&workload["status"]["requeueState"]["count"])),
+        ("ACTIVE", if workload["spec"]["active"] == false { "False" } else { "True" }.to_owned()),
         ("REASON", text(&told["reason"])),
         ("MESSAGE", text(&told["message"])),
     ]);

@@ -385,9 +385,9 @@ impl Player<'_> {
     /// What it sends when it wakes is late.
     fn sleep(&mut self, told: Duration, suspended: bool) {
         let span = self.pace.wait(told);
-        let how = if suspended { Sleep::ClockStops } else { Sleep::ClockRuns };
+        let how = if suspended { Sleep::TimersStand } else { Sleep::TimersRun };
         self.stage.sleep_product(span, how);
-        lock(&self.world).naps.push(Nap { until: self.clock.now() + span, suspended });
+        lock(&self.world).naps.push(Nap { until: self.clock.now() + span });
     }
 
     async fn wait(&mut self, told: Duration) {

@@ -18,6 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
+use soroi_control::config;
 
 use crate::kind::Kind;
 
@@ -100,6 +101,56 @@ pub struct Settings {
     pub replicas: usize,
     /// How far the product's clocks may be off, in another way at each start of a process.
     pub astray: Duration,
+    /// How long pods may take to be ready; `None`: as long as they like.
+    pub wait_for_pods_ready: Option<WaitForPodsReady>,
+}
+
+/// The product's setting of this name, in Kueue's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitForPodsReady {
+    /// How long after the admission they have to be ready.
+    pub timeout: Duration,
+    /// How long after one is not any more; nothing: no matter.
+    pub recovery_timeout: Duration,
+    /// Nobody is admitted while pods of somebody else who is are not ready.
+    pub block_admission: bool,
+    /// Who was not ready in time stays where he was in the queue, instead of going to its end.
+    pub keeps_place: bool,
+    /// How often one is put back at most.
+    pub limit: Option<u32>,
+    /// The first pause; doubles each time.
+    pub pause: Duration,
+}
+
+impl WaitForPodsReady {
+    /// What the control side is told.
+    pub fn rules(&self) -> config::WaitForPodsReady {
+        let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        let recovers = !self.recovery_timeout.is_zero();
+        config::WaitForPodsReady {
+            timeout: millis(self.timeout),
+            recovery_timeout: recovers.then(|| millis(self.recovery_timeout)),
+            requeuing: config::Requeuing {
+                to_the_back: !self.keeps_place,
+                limit: self.limit,
+                base_secs: u32::try_from(self.pause.as_secs()).unwrap_or(u32::MAX),
+                max_secs: 3_600,
+            },
+        }
+    }
+
+    /// The same for `soroi run --config`, where a wait lasts as long as `pace` says.
+    pub fn configuration(&self, pace: impl Fn(Duration) -> Duration) -> String {
+        let span = |told: Duration| format!("{}ms", pace(told).as_millis());
+        let (timeout, recovery) = (span(self.timeout), span(self.recovery_timeout));
+        let timestamp = if self.keeps_place { "Creation" } else { "Eviction" };
+        let limit = self.limit.map_or_else(String::new, |limit| format!(", backoffLimitCount: {limit}"));
+        let (block, pause) = (self.block_admission, pace(self.pause).as_secs());
+        format!(
+            "waitForPodsReady: {{timeout: {timeout}, recoveryTimeout: {recovery}, blockAdmission: {block}, \
+             requeuingStrategy: {{timestamp: {timestamp}, backoffBaseSeconds: {pause}{limit}}}}}\n"
+        )
+    }
 }
 
 impl Default for Settings {
@@ -113,6 +164,7 @@ impl Default for Settings {
             slow: None,
             replicas: 1,
             astray: Duration::ZERO,
+            wait_for_pods_ready: None,
         }
     }
 }
@@ -259,7 +311,7 @@ pub enum Action {
     Sleep {
         /// For how long.
         span: Duration,
-        /// Whether its clock stands meanwhile.
+        /// Whether its machine is suspended, so that its timers stand meanwhile.
         suspended: bool,
     },
     /// Nothing goes wrong on the way to the API server for a while: what fits must be seen to run, and what

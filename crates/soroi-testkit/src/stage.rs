@@ -20,7 +20,7 @@ use soroi_engine::event::Policy;
 use tokio::task::JoinSet;
 
 use crate::replica::{Replica, Terms};
-use crate::scenario::{self, Injection, Placement, Settings as Told};
+use crate::scenario::{self, Injection, Placement, Settings as Told, WaitForPodsReady};
 use crate::wire::sight::Onlooker;
 use crate::wire::{Trouble, Wire};
 
@@ -131,12 +131,18 @@ impl EmbeddedStage {
         let mut cluster = JoinSet::new();
         cluster.spawn(embedded.run_cluster());
         let wire = Wire::new(clock.clone(), trouble);
-        let settings = Settings { placement: policy(placement), ..Settings::default() };
+        let wait = told.wait_for_pods_ready.as_ref();
+        let settings = Settings {
+            placement: policy(placement),
+            block_admission: wait.is_some_and(|wait| wait.block_admission),
+            ..Settings::default()
+        };
+        let wait_for_pods_ready = wait.map(WaitForPodsReady::rules);
         let terms = Terms {
             clock: clock.clone(),
             service: service.clone(),
             wire: wire.clone(),
-            config: Config { settings, seed, ..Config::default() },
+            config: Config { settings, seed, wait_for_pods_ready, ..Config::default() },
             elects: told.replicas > 1,
             astray: told.astray,
         };

@@ -86,8 +86,6 @@ pub struct World {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nap {
     pub(crate) until: Timestamp,
-    /// Its clock stood meanwhile, so that it learns of its end from others alone.
-    pub(crate) suspended: bool,
 }
 
 impl World {

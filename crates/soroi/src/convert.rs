@@ -59,6 +59,7 @@ fn convert(text: &str) -> anyhow::Result<String> {
     let mut settings = Settings::new(kueue);
     let mut ours = json!({});
     carry_over(&mut settings, &mut ours);
+    wait_for_pods_ready(&mut settings, version == format!("{GROUP}v1beta1"), &mut ours);
     let mut answer = format!("# From a {version} Configuration.\n");
     answer += &format!("apiVersion: {}\nkind: {}\n", config::API_VERSION, config::KIND);
     answer += &serde_saphyr::to_string(&ours)?;
@@ -190,21 +191,11 @@ fn flatten(head: &str, map: &Map<String, Value>, flat: &mut BTreeMap<String, Val
 
 fn carry_over(settings: &mut Settings, ours: &mut Value) {
     for (theirs, group, field) in [
-        ("waitForPodsReady.recoveryTimeout", "timeouts", "recovery"),
         ("leaderElection.leaseDuration", "leaderElection", "leaseDuration"),
         ("leaderElection.retryPeriod", "leaderElection", "renewEvery"),
     ] {
         if let Some(span) = settings.text(theirs) {
             ours[group][field] = span.into();
-        }
-    }
-    let mut pause = |field: &str| settings.text(&format!("waitForPodsReady.requeuingStrategy.{field}"));
-    let (base, most) = (pause("backoffBaseSeconds"), pause("backoffMaxSeconds"));
-    // Kueue's own longest pause, where only the first one is given.
-    let most = most.or_else(|| base.as_ref().map(|_| "3600".into()));
-    for (seconds, field) in [(base, "min"), (most, "max")] {
-        if let Some(seconds) = seconds {
-            ours["undoBackoff"][field] = format!("{seconds}s").into();
         }
     }
     // It is on when it is mentioned; before v1beta2 that had to be said.
@@ -234,6 +225,39 @@ fn carry_over(settings: &mut Settings, ours: &mut Value) {
         let file = |name: &str| format!("{folder}/{name}");
         ours["webhooks"]["certificateFiles"] =
             json!({ "certificate": file("tls.crt"), "key": file("tls.key") });
+    }
+}
+
+/// It is on when it is mentioned; before v1beta2 that had to be said, and it blocked then unless told otherwise.
+fn wait_for_pods_ready(settings: &mut Settings, before: bool, ours: &mut Value) {
+    const NAME: &str = "waitForPodsReady";
+    let within = |path: &str| path.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('.'));
+    let on = match before {
+        true => settings.0.get("waitForPodsReady.enable") == Some(&json!(true)),
+        false => settings.0.get(NAME) == Some(&json!({})) || settings.0.keys().any(|path| within(path)),
+    };
+    if !on {
+        return;
+    }
+    settings.take(NAME);
+    settings.take("waitForPodsReady.enable");
+    // Kueue's defaults, where ours are others or there is none.
+    ours[NAME] =
+        if before { json!({ "timeout": "5m", "blockAdmission": true }) } else { json!({ "timeout": "30m" }) };
+    for field in ["timeout", "blockAdmission", "recoveryTimeout"] {
+        if let Some(value) = settings.take(&format!("{NAME}.{field}")) {
+            ours[NAME][field] = value;
+        }
+    }
+    // So long a gang may also be without one of its pods, which is limited here in any case.
+    let span = ours[NAME].get("recoveryTimeout").unwrap_or(&ours[NAME]["timeout"]).clone();
+    if span != "0s" {
+        ours["timeouts"]["recovery"] = span;
+    }
+    for field in ["timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds"] {
+        if let Some(value) = settings.take(&format!("{NAME}.requeuingStrategy.{field}")) {
+            ours[NAME]["requeuingStrategy"][field] = value;
+        }
     }
 }
 
@@ -269,20 +293,7 @@ const REASONS: &[Reason] = &[
     ("resources", None, "resources are counted as pods name them"),
     ("tls", None, "TLS 1.2 and 1.3, with the ciphers of rustls"),
     ("visibilityServer", None, "the visibility API is not served yet"),
-    ("waitForPodsReady", None, "a gang starts as a whole or not at all, whatever this says"),
-    ("waitForPodsReady.blockAdmission", Some("false"), "no gang waits for another to be ready"),
-    ("waitForPodsReady.enable", None, "a gang always starts as a whole"),
-    ("waitForPodsReady.requeuingStrategy.backoffLimitCount", None, "a gang is tried again without limit"),
-    (
-        "waitForPodsReady.requeuingStrategy.timestamp",
-        Some("\"Creation\""),
-        "a gang whose start was taken back keeps its place in the queue",
-    ),
-    (
-        "waitForPodsReady.timeout",
-        None,
-        "pods that run and never become ready are not evicted; for missing pods there is timeouts.start",
-    ),
+    ("waitForPodsReady", None, "it is not enabled there"),
     ("webhook", None, "webhooks are served as webhooks says"),
 ];
 

@@ -42,16 +42,10 @@ pub(super) fn is_shown(workload: &WorkloadState, ready: bool) -> bool {
     shown.is_some_and(|shown| (shown.status == "True") == ready)
 }
 
-/// As many members of a group as were admitted, and no fewer than its minimum, are ready or have
-/// ended well (and may be gone since), and none that runs is not.
 fn are_members_ready(scene: Scene<'_>, gang: &Composed, admission: &Admission) -> bool {
     let Some(group) = gang.group.as_ref().and_then(|uid| scene.world.groups.by_uid(uid)) else {
         return false;
     };
-    let feeders = scene.world.feeding(&group.facts.facts);
-    let members = scene.world.group_roll(&group.facts.facts, &feeders);
     let admitted = admission.pod_sets.iter().fold(0_u32, |sum, set| sum.saturating_add(set.count));
-    let least = admitted.max(group.facts.facts.min_member);
-    let gone = scene.world.done_and_gone(&group.facts.facts).all();
-    members.well().saturating_add(gone) >= least && members.all_ready()
+    scene.world.are_members_ready(&group.facts.facts, admitted)
 }

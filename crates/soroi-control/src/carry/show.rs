@@ -47,10 +47,12 @@ fn pending(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, told: &Told) 
     }
     let mut after = state.status.clone();
     let moment = commit::moment(scene, seen.workload);
-    let out = matches!(
-        told.reason,
-        Reason::Off(_) | Reason::BackingOff { .. } | Reason::Queue(_) | Reason::NotYet(_)
-    );
+    // Who waits for others' pods is in its queue.
+    let out = told.reason != Reason::NotYet(NotYet::OthersNotReady)
+        && matches!(
+            told.reason,
+            Reason::Off(_) | Reason::BackingOff { .. } | Reason::Queue(_) | Reason::NotYet(_)
+        );
     if let Some(word) = commit::requeue_word(&after.conditions).filter(|_| !out) {
         project::status::requeue(&mut after, word, moment);
     }
@@ -77,16 +79,21 @@ fn shows(seen: &PartSeen<'_>, told: &Told) -> bool {
 /// Every member that exists and has no place says why: node autoscalers look there. New numbers alone
 /// are not worth a write per pod.
 fn pods(scene: Scene<'_>, gang: &Composed, told: &Told) -> Vec<Write> {
-    let message = match place_problem(&told.reason) {
-        Some((_, problem)) => project::group::nodes_error(problem),
-        None => told.message.clone(),
-    };
+    let message = of_a_member(told);
     match &gang.pod {
         Some(uid) => {
             let roll: Roll = scene.world.pods.by_uid(uid).map(|known| &known.facts).into_iter().collect();
             unschedulable(scene, &Rolls::from(&roll), &message)
         }
         None => unschedulable(scene, &scene.world.owners_roll(&gang.gang.owners, &[]), &message),
+    }
+}
+
+/// Why a member without a place waits, in words about one pod.
+pub(crate) fn of_a_member(told: &Told) -> String {
+    match place_problem(&told.reason) {
+        Some((_, problem)) => project::group::nodes_error(problem),
+        None => told.message.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The order is that of the protocol (ARCHITECTURE.md): the record says so first, then members go, then the
 //! template comes back, then the quota is given back, and the record goes last.
 
+use soroi_api::conditions::workload::reason as word;
 use soroi_api::plan::PlanUndo;
 use soroi_engine::event::{Name, PlanPhase};
 
@@ -27,7 +28,7 @@ pub(super) fn undo(scene: Scene<'_>, gang: &Composed, undo: &PlanUndo) -> Next {
     for seen in scene.parts(gang) {
         awaited |= undo.started && stops_its_own(gang, &seen, undo);
         if undo.started && !is_evicted(&seen, undo) {
-            writes.extend(evict(scene, &seen, undo));
+            writes.extend(deactivate(scene, &seen, undo).or_else(|| evict(scene, &seen, undo)));
             stopped = false;
         }
         stopped &= stop(&seen, &mut writes);
@@ -59,11 +60,21 @@ fn is_evicted(seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {
     facts.admitted.is_none() || facts.evicted.as_deref() == Some(&undo.reason)
 }
 
+/// Who was put back too often is deactivated before it is evicted for that.
+fn deactivate(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
+    let why = project::status::PUT_BACK_TOO_OFTEN;
+    let too_often = seen.workload.facts.facts.active && undo.reason == project::status::deactivation(why).0;
+    too_often.then(|| batch::deactivate(seen.workload, why, scene.now))?
+}
+
 fn evict(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
     let before = &seen.workload.facts.status;
     let mut after = before.clone();
     let moment = commit::moment(scene, seen.workload);
     project::status::evict(&mut after, &undo.reason, &undo.message, moment);
+    if let Some(rules) = scene.world.requeuing().filter(|_| undo.reason == word::PODS_READY_TIMEOUT) {
+        project::status::put_back(&mut after, rules, moment);
+    }
     if let Some(cause) = &undo.cause {
         project::status::preempted(&mut after, cause, &undo.message, moment);
     }

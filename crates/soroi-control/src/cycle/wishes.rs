@@ -51,8 +51,10 @@ impl Cycle {
                 let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
                 jobs::batch::let_go(&workload.meta, Kind::Workload, finalizer).into_iter().collect()
             }
-            (None, Some(workload)) => jobs::batch::left_behind(workload).into_iter().collect(),
-            (None, None) => Vec::new(),
+            (None, Some(workload)) if self.world.is_left_behind(&workload.facts) => {
+                vec![jobs::batch::left_behind(workload)]
+            }
+            (None, _) => Vec::new(),
         }
     }
 

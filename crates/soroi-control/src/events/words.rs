@@ -107,6 +107,22 @@ pub fn updated_workload(job: About, namespace: &str, workload: &str) -> Occurren
     say(job, JOB, false, "UpdatedWorkload", format!("Updated workload to match job: {namespace}/{workload}"))
 }
 
+/// A Workload has another priority because its Job is of another class.
+pub fn reclassified(job: About, namespace: &str, workload: &str) -> Occurrence {
+    say(
+        job,
+        JOB,
+        false,
+        "UpdatedWorkload",
+        format!("Updated workload priority class: {namespace}/{workload}"),
+    )
+}
+
+/// A Workload was deleted because its Job asks for more than it was admitted with.
+pub fn deleted_workload(job: About, namespace: &str, workload: &str) -> Occurrence {
+    say(job, JOB, false, "DeletedWorkload", format!("Deleted not matching Workload: {namespace}/{workload}"))
+}
+
 /// No Workload can be made of a Job; the text names the field.
 pub fn cannot_compose(job: About, problem: &str) -> Occurrence {
     say(job, JOB, true, "ErrWorkloadCompose", problem.into())

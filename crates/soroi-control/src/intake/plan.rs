@@ -18,6 +18,8 @@ use super::{Invalid, some_name, too_many_pods};
 pub struct PlanFacts {
     /// The engine's fact.
     pub plan: event::Plan,
+    /// The term of the leader that wrote it.
+    pub epoch: i64,
     /// Why and how it is taken back (phase Undoing).
     pub undo: Option<PlanUndo>,
     /// The name of the PodGroup whose plan it is, if it is one's.
@@ -75,6 +77,7 @@ pub fn plan(plan: &GangPlan) -> Result<PlanFacts, Invalid> {
             progressed_at: progressed_at.map_or(0, |time| time.0.as_millisecond()),
             victims: spec.victims.iter().map(victim).collect(),
         },
+        epoch: spec.leader_epoch,
         undo: status.and_then(|status| status.undo.clone()),
     })
 }

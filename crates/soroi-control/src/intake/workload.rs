@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use soroi_api::kueue::{self, CheckState, MalformedAssignment};
+use soroi_api::conditions::workload::reason as word;
+use soroi_api::kueue::{self, CheckState, MalformedAssignment, PriorityClassKind};
 use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
 use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
@@ -55,13 +56,14 @@ pub struct WorkloadFacts {
     pub queue: Option<Name>,
     /// The priority; larger goes first.
     pub priority: i32,
+    /// The WorkloadPriorityClass that it is from.
+    pub priority_class: Option<Name>,
     /// `spec.active`.
     pub active: bool,
     /// Gates that others keep closed (`kueue.x-k8s.io/admission-gated-by`).
     pub gated_by: Option<Name>,
-    /// The time stamp of its place in the queue: when it was last sent to the back of it, else when
-    /// it was created (Kueue, `workload.Ordering`, requeuing timestamp Eviction).
-    pub queued_at: Millis,
+    /// When it was created.
+    pub created_at: Millis,
     /// It has a deletion timestamp.
     pub terminating: bool,
     /// Its pod sets with predicted shapes, in order.
@@ -76,6 +78,8 @@ pub struct WorkloadFacts {
     pub is_admitted: bool,
     /// The reason of its condition Evicted, while that is True.
     pub evicted: Option<Name>,
+    /// Since when that is; 0: it is not.
+    pub evicted_at: Millis,
     /// It has ended.
     pub finished: bool,
     /// For how many seconds it may run (`spec.maximumExecutionTimeSeconds`).
@@ -95,6 +99,17 @@ impl WorkloadFacts {
     pub fn checks_ready(&self) -> bool {
         self.checks.iter().all(|(_, state)| *state == CheckState::Ready)
     }
+
+    /// When it was sent to the back of its queue: its time stamp there is that of its eviction then, else that of its
+    /// creation (Kueue, `workload.Ordering`). `when_not_ready`: also because its pods were not ready in time.
+    pub fn sent_back_at(&self, when_not_ready: bool) -> Option<Millis> {
+        let sent_back = match self.evicted.as_deref()? {
+            word::PODS_READY_TIMEOUT => when_not_ready,
+            word::ADMISSION_CHECK => true,
+            _ => false,
+        };
+        sent_back.then_some(self.evicted_at)
+    }
 }
 
 /// A Workload. What cannot be understood in its pod sets or status is kept in
@@ -109,7 +124,6 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
     let name = some_name(meta.name.as_ref()).ok_or_else(|| Invalid::new("metadata.name", "is missing"))?;
     let namespace: Name = Arc::from(meta.namespace.as_deref().unwrap_or_default());
     let conditions = workload.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let created_at = millis(meta.creation_timestamp.as_ref());
     let mut invalid = spec.pod_sets.is_empty().then(|| Invalid::new("spec.podSets", "is empty"));
     let mut pod_sets = Vec::new();
     for (at, one) in spec.pod_sets.iter().enumerate() {
@@ -136,11 +150,16 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             && some_name(meta.labels.as_ref().and_then(|labels| labels.get(kueue_keys::JOB_UID))).is_some(),
         queue: some_name(spec.queue_name.as_ref()),
         priority: spec.priority.unwrap_or(0),
+        priority_class: spec
+            .priority_class_ref
+            .as_ref()
+            .filter(|class| class.kind == PriorityClassKind::WorkloadPriorityClass)
+            .map(|class| Arc::from(class.name.as_str())),
         active: spec.is_active(),
         gated_by: some_name(
             meta.annotations.as_ref().and_then(|all| all.get(kueue_keys::ADMISSION_GATED_BY)),
         ),
-        queued_at: queued_at(conditions).unwrap_or(created_at),
+        created_at: millis(meta.creation_timestamp.as_ref()),
         terminating: meta.deletion_timestamp.is_some(),
         pod_sets,
         template_digests: spec.pod_sets.iter().map(|set| job::digest(&set.template)).collect(),
@@ -152,6 +171,8 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             .collect(),
         is_admitted: is_true(conditions, "Admitted").is_some(),
         evicted: is_true(conditions, "Evicted").map(|condition| Arc::from(condition.reason.as_str())),
+        evicted_at: is_true(conditions, "Evicted")
+            .map_or(0, |condition| millis(Some(&condition.last_transition_time))),
         finished: is_true(conditions, "Finished").is_some(),
         most_seconds: spec.maximum_execution_time_seconds,
         runs_until: runs_until(workload, conditions),
@@ -191,12 +212,6 @@ fn positive(count: Option<i32>) -> Option<u32> {
 
 fn is_true<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
-}
-
-fn queued_at(conditions: &[Condition]) -> Option<Millis> {
-    let evicted = is_true(conditions, "Evicted")?;
-    let to_the_back = matches!(evicted.reason.as_str(), "PodsReadyTimeout" | "AdmissionCheck");
-    to_the_back.then(|| evicted.last_transition_time.0.as_millisecond())
 }
 
 /// A pod set, and what could not be understood in it.

@@ -25,7 +25,10 @@ use crate::world::store::{Known, Meta};
 pub(crate) fn in_step(job: &JobFacts, workload: &WorkloadFacts) -> bool {
     let [pod_set] = &workload.pod_sets[..] else { return false };
     let [digest] = &workload.template_digests[..] else { return false };
-    job.queue == workload.queue && job.pods() == pod_set.count && job.template_digest == *digest
+    job.queue == workload.queue
+        && job.priority_class == workload.priority_class
+        && job.pods() == pod_set.count
+        && job.template_digest == *digest
 }
 
 /// Whether a Job wants to run more pods than its Workload pays for. (Fewer give quota back.)
@@ -35,6 +38,12 @@ fn has_outgrown(job: &JobFacts, workload: &WorkloadState) -> bool {
         workload.status.reclaimable_pods.iter().map(|back| u32::try_from(back.count).unwrap_or(0));
     let paid = pod_set.count.saturating_sub(given_back.sum());
     job.group.is_none() && job.pods_left() > paid
+}
+
+/// Whether a Job is of another class than its Workload, and that may follow it while it holds quota: from one
+/// class to another, not to or from none (Kueue's rule of the Workload, and its webhook's).
+fn has_other_class(job: &JobFacts, workload: &WorkloadFacts) -> bool {
+    job.priority_class.as_ref().zip(workload.priority_class.as_ref()).is_some_and(|(job, shown)| job != shown)
 }
 
 /// What a managed Job lacks beside a decision.
@@ -78,6 +87,11 @@ pub(crate) fn wants(
         writes.push(Write { target, call: Call::delete(&workload.meta.uid) });
         return writes;
     }
+    if decided && !state.facts.finished && has_other_class(facts, &state.facts) {
+        // It keeps what it has, and is as easy to evict as its new class says.
+        let draft = Draft::Reclassify { job: job_target(facts) };
+        writes.push(Write { target: workload_target(&workload.meta), call: Call::Draft(Box::new(draft)) });
+    }
     if !decided && !state.facts.finished && !in_step(facts, &state.facts) {
         let target = workload_target(&workload.meta);
         if facts.queue.is_none() {
@@ -109,11 +123,11 @@ fn leave(job: &JobFacts, workload: &Known<WorkloadState>, held: bool) -> Vec<Wri
     let_go(&workload.meta, Kind::Workload, keys::RESOURCE_IN_USE).into_iter().collect()
 }
 
-/// Removes a Workload whose job was deleted without what it owned: nobody else would, and what it holds
-/// would be held for ever. (Kueue ends it, `OwnerNotFound`, and leaves it lying.)
-pub(crate) fn left_behind(workload: &Known<WorkloadState>) -> Option<Write> {
-    let target = workload_target(&workload.meta);
-    workload.facts.facts.orphaned.then(|| Write { target, call: Call::delete(&workload.meta.uid) })
+/// Removes a Workload whose job is gone. Where that was deleted without what it owned nobody else would, and what
+/// it holds would be held for ever. (Kueue ends it, `OwnerNotFound`, and leaves it lying.) Elsewhere the garbage
+/// collector comes for it, which may take it half a minute to hear of a kind that is new in the cluster.
+pub(crate) fn left_behind(workload: &Known<WorkloadState>) -> Write {
+    Write { target: workload_target(&workload.meta), call: Call::delete(&workload.meta.uid) }
 }
 
 /// Creates the Job's Workload.
@@ -126,10 +140,20 @@ fn create(job: &JobFacts) -> Write {
 pub(crate) fn end_of_time(workload: &Known<WorkloadState>, at: jiff::Timestamp) -> Option<Write> {
     let state = &workload.facts;
     state.facts.runs_until.filter(|until| *until <= at.as_millisecond())?;
+    deactivate(workload, project::status::TIME_IS_OVER, at)
+}
+
+/// Deactivates a Workload; first it says why, so that its eviction has that reason after a crash, too.
+pub(crate) fn deactivate(
+    workload: &Known<WorkloadState>,
+    why: (&str, &str),
+    at: jiff::Timestamp,
+) -> Option<Write> {
+    let state = &workload.facts;
     if !conditions::is_true(&state.status.conditions, conditions::workload::DEACTIVATION_TARGET) {
         let mut after = state.status.clone();
         let moment = Moment { generation: workload.meta.generation, now: at };
-        project::status::exceed_time(&mut after, moment);
+        project::status::to_be_deactivated(&mut after, why, moment);
         return status(&workload.meta, &state.status, &after);
     }
     let meta = &workload.meta;

@@ -1,4 +1,5 @@
-//! The status of a PodGroup in Volcano's phases and byte formats (1.15), with one difference: where
+//! The status of a PodGroup in Volcano's phases and byte formats (1.15), with two differences. Of its conditions
+//! Unschedulable and Scheduled only the one that holds is True. And where
 //! Volcano speaks of whichever pod its hash map gives first, the first one by name is meant here, so
 //! that a message changes only when something did.
 
@@ -140,8 +141,10 @@ pub fn status(
     status.failed = some(count(TaskStatus::Failed));
     if let Some(told) = &unschedulable {
         set(&mut status.conditions, UNSCHEDULABLE, told.reason, &told.condition, uid, now);
+        unset(&mut status.conditions, SCHEDULED, told.reason, uid, now);
     } else if *verdict == Verdict::Ready {
         set(&mut status.conditions, SCHEDULED, word::READY, "", uid, now);
+        unset(&mut status.conditions, UNSCHEDULABLE, word::READY, uid, now);
     }
     (status, unschedulable.map(|told| told.event))
 }
@@ -321,6 +324,21 @@ fn set(
         Some(there) => *there = new,
         None => conditions.push(new),
     }
+}
+
+/// What a condition says does not hold any more. (Volcano leaves both standing, so that a group that runs is shown as
+/// Unschedulable for ever; what waits for either is not misled by this.)
+fn unset(conditions: &mut [PodGroupCondition], kind: &str, reason: &str, uid: &str, now: Timestamp) {
+    let there = conditions.iter_mut().find(|one| one.type_.as_deref() == Some(kind));
+    let Some(there) = there.filter(|there| there.status.as_deref() == Some("True")) else { return };
+    *there = PodGroupCondition {
+        type_: there.type_.take(),
+        status: Some("False".into()),
+        transition_id: Some(transition_id(&[uid, kind, reason, "", &now.to_string()])),
+        last_transition_time: Some(Time(now)),
+        reason: Some(reason.into()),
+        message: None,
+    };
 }
 
 /// An id in the form of a uuid that follows from what is said and when.

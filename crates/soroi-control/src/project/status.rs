@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use soroi_api::Quantity;
 use soroi_api::conditions::workload::reason as word;
 use soroi_api::conditions::{self, NewCondition, workload as condition};
@@ -20,6 +20,8 @@ use soroi_engine::preempt::Cause;
 use soroi_engine::reason::{NotYet, Off, Preempted, Reason, UndoReason};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::config::Requeuing;
 
 /// The Workload that is spoken of, and when.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,7 @@ pub fn pending_word(reason: &Reason) -> &'static str {
         Reason::Off(Off::Deactivated) => word::PENDING,
         Reason::Queue(_) | Reason::Off(_) => word::INADMISSIBLE,
         Reason::NotYet(NotYet::Gated(_)) => word::ADMISSION_GATED,
+        Reason::NotYet(NotYet::OthersNotReady) => word::WAITING,
         _ => word::PENDING,
     }
 }
@@ -65,6 +68,9 @@ pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static
             word::PODS_READY_TIMEOUT,
             format!("Exceeded the PodsReady timeout {namespace}/{name}: {lack} are bound"),
         ),
+        UndoReason::NotReady => {
+            (word::PODS_READY_TIMEOUT, format!("Exceeded the PodsReady timeout {namespace}/{name}"))
+        }
         UndoReason::PlacesLost => (
             word::NODE_FAILURES,
             "Workload was evicted as there was no replacement for the places that it lost".into(),
@@ -136,10 +142,22 @@ fn forget_deactivation(status: &mut WorkloadStatus) {
     }
 }
 
-/// It has run for as long as it may: it is to be deactivated for that.
-pub fn exceed_time(status: &mut WorkloadStatus, at: Moment) {
-    let message = "exceeding the maximum execution time".into();
-    at.set(status, condition::DEACTIVATION_TARGET, true, word::MAXIMUM_EXECUTION_TIME_EXCEEDED, message);
+/// It is to be deactivated, and why: the word and the words of [`TIME_IS_OVER`] or [`PUT_BACK_TOO_OFTEN`].
+pub fn to_be_deactivated(status: &mut WorkloadStatus, (reason, message): (&str, &str), at: Moment) {
+    at.set(status, condition::DEACTIVATION_TARGET, true, reason, message.into());
+}
+
+/// It has run for as long as it may.
+pub const TIME_IS_OVER: (&str, &str) =
+    (word::MAXIMUM_EXECUTION_TIME_EXCEEDED, "exceeding the maximum execution time");
+
+/// It was put back as often as it may because its pods were not ready in time.
+pub const PUT_BACK_TOO_OFTEN: (&str, &str) =
+    (word::REQUEUING_LIMIT_EXCEEDED, "exceeding the maximum number of re-queuing retries");
+
+/// Reason and message of the eviction of a Workload that is deactivated for this.
+pub fn deactivation((reason, message): (&str, &str)) -> (String, String) {
+    (format!("{}{reason}", word::DEACTIVATED_DUE_TO), format!("The workload is deactivated due to {message}"))
 }
 
 /// Sets Admitted to what follows from quota and checks. A Workload that was never admitted has no
@@ -180,16 +198,43 @@ pub fn evict(status: &mut WorkloadStatus, reason: &str, message: &str, at: Momen
     status.unhealthy_nodes.clear();
     status.cluster_name = None;
     status.nominated_cluster_names.clear();
+    if reason.starts_with(word::DEACTIVATED) {
+        // How often it was put back counts from its next activation.
+        status.requeue_state = None;
+    }
+    count_eviction(status, reason);
+}
+
+/// Counts an eviction under its reason and what lies below that: what it was deactivated for, or what its pods
+/// were waited for.
+fn count_eviction(status: &mut WorkloadStatus, reason: &str) {
+    let waited_for = conditions::get(&status.conditions, condition::PODS_READY).map(|shown| &*shown.reason);
+    let waited_for = waited_for.filter(|why| [word::WAIT_FOR_START, word::WAIT_FOR_RECOVERY].contains(why));
+    let (reason, cause) = match (reason.strip_prefix(word::DEACTIVATED_DUE_TO), waited_for) {
+        (Some(cause), _) => (word::DEACTIVATED, cause),
+        (None, Some(cause)) if reason == word::PODS_READY_TIMEOUT => (reason, cause),
+        _ => (reason, ""),
+    };
+    let (reason, cause) = (reason.to_owned(), cause.to_owned());
     let stats = status.scheduling_stats.get_or_insert_with(SchedulingStats::default);
-    let same = |one: &&mut WorkloadEviction| one.reason == reason && one.underlying_cause.is_empty();
+    let same = |one: &&mut WorkloadEviction| one.reason == reason && one.underlying_cause == cause;
     match stats.evictions.iter_mut().find(same) {
         Some(eviction) => eviction.count = eviction.count.saturating_add(1),
-        None => stats.evictions.push(WorkloadEviction {
-            reason: reason.into(),
-            underlying_cause: String::new(),
-            count: 1,
-        }),
+        None => stats.evictions.push(WorkloadEviction { reason, underlying_cause: cause, count: 1 }),
     }
+}
+
+/// It is put back once more, and pauses for twice as long as the last time (Kueue, `UpdateRequeueState`, but
+/// without its dice: whoever was put back together may come back together).
+pub fn put_back(status: &mut WorkloadStatus, rules: &Requeuing, at: Moment) {
+    let state = status.requeue_state.get_or_insert_default();
+    let before = state.count.unwrap_or(0).max(0);
+    state.count = Some(before.saturating_add(1));
+    let doubled = i64::from(rules.base_secs).saturating_mul(1 << before.min(31));
+    let pause = SignedDuration::from_secs(doubled.min(i64::from(rules.max_secs)));
+    let until = Time(at.now.saturating_add(pause).unwrap_or(Timestamp::MAX));
+    // Somebody else may want it to wait longer.
+    state.requeue_at = state.requeue_at.take().into_iter().chain([until]).max();
 }
 
 /// It is evicted for another, by this right.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use soroi_api::conditions::{self, workload as condition};
 use soroi_api::kueue::CheckState;
 use soroi_api::plan::PlanUndo;
-use soroi_engine::event::{self, Admitted, Amount, Millis, Name, PodPhase, PodSet, Policy, Readiness};
+use soroi_engine::event::{
+    self, Admitted, Amount, Millis, Name, PodPhase, PodSet, PodsReady, Policy, Readiness,
+};
 use soroi_engine::reason::{NotYet, Off};
 
 use super::World;
@@ -16,6 +18,7 @@ use super::root::{self, Root};
 use super::store::{Known, Place};
 use crate::intake::{self, GroupFacts, JobFacts, PodFacts, WorkloadFacts, group};
 use crate::parsed::{GroupState, QueueState, WorkloadState};
+use crate::project;
 
 /// The scheduler of every cluster.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -59,6 +62,16 @@ pub(crate) struct Part {
 impl World {
     /// The gang of this root, if there is one now.
     pub(crate) fn gang_of(&self, root: &Root) -> Option<Composed> {
+        let mut composed = self.composed(root)?;
+        let sent_back = composed.parts.iter().filter_map(|part| self.workloads.by_uid(&part.workload));
+        let to_the_back = self.puts_to_the_back();
+        let sent_back = sent_back.filter_map(|known| known.facts.facts.sent_back_at(to_the_back)).max();
+        composed.gang.queued_at = sent_back.unwrap_or(composed.gang.queued_at);
+        composed.gang.pods_ready = self.pods_ready(&composed);
+        Some(composed)
+    }
+
+    fn composed(&self, root: &Root) -> Option<Composed> {
         match root {
             Root::Workload(namespace, name) => {
                 let workload = self.workloads.get(&(namespace.clone(), name.clone()))?;
@@ -110,7 +123,7 @@ impl World {
             local_queue: facts.queue.clone(),
             volcano_queue: None,
             priority: facts.priority,
-            queued_at: facts.queued_at,
+            queued_at: facts.created_at,
             not_before: facts.requeue_at,
             pod_sets: pod_sets(facts, job, false),
             minima: None,
@@ -118,6 +131,7 @@ impl World {
             policy: job.is_none().then_some(Policy::QuotaOnly),
             foreign_scheduler: job.and_then(|job| self.foreign(&job.scheduler)),
             admitted: facts.admitted.clone(),
+            pods_ready: PodsReady::default(),
         };
         Some(Composed { gang, parts: vec![part(facts, job, false)], group: None, pod: None })
     }
@@ -213,8 +227,7 @@ impl World {
             conditions::get(shown, condition::DEACTIVATION_TARGET).filter(|there| there.status == "True")
         });
         let target = targets.next()?;
-        let reason = format!("{}{}", condition::reason::DEACTIVATED_DUE_TO, target.reason);
-        Some((reason, format!("The workload is deactivated due to {}", target.message)))
+        Some(project::status::deactivation((&target.reason, &target.message)))
     }
 
     /// What the pod sets of a gang pay by what their Workloads show, by name and resource.
@@ -473,6 +486,7 @@ impl World {
             policy: None,
             foreign_scheduler: None,
             admitted: None,
+            pods_ready: PodsReady::default(),
         }
     }
 
@@ -511,6 +525,7 @@ impl World {
             policy: Some(Policy::Unified),
             foreign_scheduler: None,
             admitted: None,
+            pods_ready: PodsReady::default(),
         };
         Some(Composed { gang, parts: Vec::new(), group: None, pod: Some(fact.uid.clone()) })
     }

@@ -45,6 +45,7 @@ impl World {
             }
             Kind::GangPlan => {
                 if let Some(known) = self.plans.remove(uid) {
+                    self.late_plans.remove(uid);
                     self.plan_in.remove(&known.meta.name);
                     self.done_and_gone.remove(&known.meta.name);
                     self.events.push(Event::PlanGone(known.meta.name.clone()));
@@ -53,17 +54,20 @@ impl World {
             }
             Kind::PodGroup => {
                 if let Some(known) = self.groups.remove(uid) {
+                    self.abandon(uid);
                     self.touch_group(known.meta.place());
                 }
             }
             Kind::Job => {
                 if let Some(known) = self.jobs.remove(uid) {
+                    self.abandon(uid);
                     self.job_gone(&known.facts);
                 }
             }
             Kind::Workload => {
                 if let Some(known) = self.workloads.remove(uid) {
                     self.forget_owned(&known.facts);
+                    self.abandoned.remove(uid);
                     self.touch_workload(&known.facts.facts);
                 }
             }
@@ -77,6 +81,19 @@ impl World {
                     self.tell_gone(plain, &known.meta);
                 }
             }
+        }
+    }
+
+    /// Notes that the owner of Workloads is gone. Only who saw it go says so: who does not know it may not have
+    /// heard of it yet.
+    fn abandon(&mut self, owner: &Name) {
+        let left: Vec<(Name, Root)> = self
+            .owned(owner)
+            .map(|known| (known.meta.uid.clone(), root::of_workload(&known.facts.facts)))
+            .collect();
+        for (uid, root) in left {
+            self.abandoned.insert(uid);
+            self.dirty.insert(root);
         }
     }
 

@@ -175,13 +175,25 @@ impl World {
     }
 
     pub(super) fn set_plan(&mut self, meta: Meta, plan: PlanFacts, source: Source) {
-        let (gang, fact) = (meta.name.clone(), plan.plan.clone());
+        let (gang, mut fact) = (meta.name.clone(), plan.plan.clone());
+        if self.comes_late(&meta, &plan) {
+            self.late_plans.insert(meta.uid.clone());
+        }
+        if self.late_plans.contains(&meta.uid) {
+            fact.phase = event::PlanPhase::Undoing;
+        }
         let namespace = meta.namespace.clone();
         if self.plans.set(meta, plan, source) != Took::Nothing {
             self.plan_in.insert(gang.clone(), namespace);
             self.events.push(Event::Plan(fact));
             self.dirty.insert(Root::Plan(gang));
         }
+    }
+
+    /// Whether a leader that we replaced decided this, and its write arrived after we had read everything. What
+    /// it knew we did not hear of, and what it gave to the gang we may have given to somebody else.
+    fn comes_late(&self, meta: &Meta, plan: &PlanFacts) -> bool {
+        self.begun_in.is_some_and(|epoch| plan.epoch < epoch) && self.plans.by_uid(&meta.uid).is_none()
     }
 
     pub(super) fn set_group(&mut self, meta: Meta, group: GroupState, source: Source) {

@@ -3,8 +3,9 @@
 use expect_test::expect;
 use serde_json::json;
 use soroi_control::Config;
+use soroi_embedded::Options;
 
-use crate::story::{CLUSTER, HOG, job, play};
+use crate::story::{CLUSTER, HOG, job, play, play_on};
 
 const TRAIN: &str = "/apis/batch/v1/namespaces/default/jobs/train";
 
@@ -49,6 +50,32 @@ fn a_finished_job_leaves_nothing() {
             Normal  FinishedWorkload: Workload 'default/job-train-…' is declared finished
         "#]]
         .assert_eq(&story.events("Job", "train").await);
+    });
+}
+
+#[test]
+fn the_workload_of_a_deleted_job_does_not_wait_for_a_garbage_collector() {
+    let mut options = Options::default();
+    options.cluster.parts.garbage = false;
+    play_on(Config::default(), options, |mut story| async move {
+        story.apply(CLUSTER).await;
+        story.create(&job("train", 4)).await;
+        story.create(&job("next", 4)).await;
+        story.wait(5).await;
+        story.delete(TRAIN).await;
+        story.delete("/apis/batch/v1/namespaces/default/jobs/next").await;
+        story.wait(5).await;
+        // Its pods are the garbage collector's, and hold the quota until they are gone.
+        story
+            .see(expect![[r#"
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            plan      job-train-…  Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 0 gpu 4
+        "#]])
+            .await;
     });
 }
 

@@ -173,3 +173,59 @@ fn a_job_that_cannot_be_released_says_why() {
         "#]].assert_eq(&story.events("Job", "train").await);
     });
 }
+
+/// A leader that slept between its check and its send wakes up: its decision arrives under its successor.
+#[test]
+fn the_decision_of_a_former_leader_that_arrives_late_is_taken_back() {
+    play(Config { epoch: 7, ..Config::default() }, |mut story| async move {
+        story.apply(CLUSTER).await;
+        story.create(&job("train", 4)).await;
+        story.wait(5).await;
+        story.create(&job("late", 4)).await;
+        story.wait(5).await;
+        let plans = "/apis/soroi.dev/v1alpha1/namespaces/default/gangplans";
+        let workloads = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await;
+        let of_late = |workload: &&serde_json::Value| {
+            workload["metadata"]["name"].as_str().unwrap().starts_with("job-late")
+        };
+        let waiting = &workloads.iter().find(of_late).unwrap()["metadata"];
+        let mut plan = story.list(plans).await.pop().unwrap();
+        let uid = &waiting["uid"];
+        plan["metadata"] = json!({
+            "name": uid, "namespace": "default", "finalizers": plan["metadata"]["finalizers"],
+        });
+        plan["spec"]["leaderEpoch"] = json!(6);
+        plan["spec"]["gang"]["name"] = waiting["name"].clone();
+        plan["spec"]["gang"]["uid"] = uid.clone();
+        plan["spec"]["owners"] = json!([]);
+        plan["apiVersion"] = json!("soroi.dev/v1alpha1");
+        plan["kind"] = json!("GangPlan");
+        plan.as_object_mut().unwrap().remove("status");
+        story.create(&plan).await;
+        story.wait(5).await;
+        story.see(expect![[r#"
+            pod       train-…      worker1      Running
+            pod       train-…      worker1      Running
+            pod       train-…      worker2      Running
+            pod       train-…      worker2      Running
+            job       late         suspended    active 0 succeeded 0
+            job       train        released     active 4 succeeded 0
+            workload  job-late-…   not QuotaReserved (couldn't assign flavors to pod set main: insufficient unused quota for example.com/gpu in flavor default-flavor, 4 more needed); not PodsReady (Not all pods are ready or succeeded)
+            workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); Admitted (The workload is admitted); PodsReady (All pods reached readiness and the workload is running)
+            plan      job-train-…  Settled      4 pods
+            queue     gpu-queue    pending 1 admitted 1 gpu 4
+        "#]]).await;
+        story.delete("/apis/batch/v1/namespaces/default/jobs/train").await;
+        story.wait(10).await;
+        story.see(expect![[r#"
+            pod       late-…       worker1      Running
+            pod       late-…       worker1      Running
+            pod       late-…       worker2      Running
+            pod       late-…       worker2      Running
+            job       late         released     active 4 succeeded 0
+            workload  job-late-…   QuotaReserved (Quota reserved in ClusterQueue gpu-queue); PodsReady (All pods reached readiness and the workload is running); Admitted (The workload is admitted)
+            plan      job-late-…   Settled      4 pods
+            queue     gpu-queue    pending 0 admitted 1 gpu 4
+        "#]]).await;
+    });
+}

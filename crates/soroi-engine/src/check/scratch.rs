@@ -27,6 +27,10 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
         found.push(format!("from scratch it decides {decision:?}"));
     }
     for id in engine.gangs.keys() {
+        if fresh.blocked.contains(id) && engine.waiting.stand(id).is_some() {
+            // It sleeps, and while others' pods are waited for nobody is decided.
+            continue;
+        }
         let (one, other) = (engine.reason_now(id), fresh.reason_now(id));
         let mixed = engine.gangs[id].fact.as_ref().is_some_and(|fact| fact.pod_sets.len() > 1);
         let same = match (&one, &other) {
@@ -59,6 +63,7 @@ fn from_objects(engine: &Engine) -> Engine {
             fresh.quotas.charge(charge);
         }
         fresh.charge_seats(id);
+        fresh.note_getting_ready(id);
         if state.given_up_to.is_some() {
             state.charges().for_each(|charge| fresh.quotas.give_up(charge, true));
         }

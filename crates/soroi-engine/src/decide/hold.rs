@@ -225,6 +225,10 @@ impl Engine {
             };
             let staying: BTreeMap<GangId, Cause> =
                 victims.into_iter().filter(|(victim, _)| here(victim)).collect();
+            if staying.is_empty() && self.is_one_getting_ready() {
+                // What they left is kept until it is its turn.
+                continue;
+            }
             if staying.is_empty() {
                 self.end_or_start(&id, now, out);
             } else if written {

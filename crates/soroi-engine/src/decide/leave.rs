@@ -11,8 +11,9 @@ impl Engine {
     /// Takes an admission back. Quota and places are kept until that is carried out.
     pub(super) fn undo(&mut self, id: &GangId, reason: UndoReason, out: &mut Vec<Decision>) {
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
-        // Whoever is evicted for another is told so, however far it was.
-        let started = held.was_whole || matches!(reason, UndoReason::Preempted(_));
+        // Whoever is evicted for another is told so, however far it was. And who was given all the time there
+        // is, and did not get ready, has had its start.
+        let started = held.was_whole || matches!(reason, UndoReason::Preempted(_) | UndoReason::NotReady);
         held.phase = Phase::Undoing(reason.clone());
         self.waiting.leave(id);
         self.note_easier(id);
@@ -20,7 +21,7 @@ impl Engine {
     }
 
     /// Why an admitted gang has to leave although nothing happened to it.
-    pub(super) fn must_leave(&self, id: &GangId) -> Option<UndoReason> {
+    pub(super) fn must_leave(&self, id: &GangId, now: Millis) -> Option<UndoReason> {
         let state = self.gangs.get(id)?;
         let fact = state.fact.as_ref()?;
         if let Readiness::Off(off) = &fact.readiness {
@@ -28,6 +29,9 @@ impl Engine {
         }
         if self.local_queue_of(fact).is_some_and(|door| door.stop == StopPolicy::HoldAndDrain) {
             return Some(UndoReason::LocalQueueStopped);
+        }
+        if fact.pods_ready.due.is_some_and(|due| due <= now) {
+            return Some(UndoReason::NotReady);
         }
         let payer = state.held.as_ref()?.admission.cluster_queue.as_ref()?;
         let drained =
@@ -158,7 +162,9 @@ fn pauses(reason: &UndoReason) -> bool {
         | UndoReason::PlacesLost
         | UndoReason::Orphaned
         | UndoReason::Interrupted => true,
-        UndoReason::Off(_)
+        // For how long it pauses is said by its status.
+        UndoReason::NotReady
+        | UndoReason::Off(_)
         | UndoReason::LocalQueueStopped
         | UndoReason::ClusterQueueStopped
         | UndoReason::Preempted(_) => false,

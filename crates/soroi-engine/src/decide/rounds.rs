@@ -59,6 +59,7 @@ impl Engine {
     pub(crate) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
         let mut wave = Wave::default();
         loop {
+            self.hold_back();
             let mut heads = self.next_round(&wave, now);
             if heads.is_empty() {
                 return;
@@ -76,6 +77,9 @@ impl Engine {
                 match self.start_one(&head.turn, head.want, now, out) {
                     true => taken = true,
                     false => _ = pace.tried.insert(head.turn),
+                }
+                if self.is_one_getting_ready() {
+                    break;
                 }
             }
         }

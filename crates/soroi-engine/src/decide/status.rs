@@ -103,6 +103,7 @@ impl News {
 impl Engine {
     /// Counts a gang anew.
     pub(super) fn recount(&mut self, id: &GangId) {
+        self.note_getting_ready(id);
         let Some(state) = self.gangs.get(id) else { return };
         let fact = state.fact.as_ref();
         let local_queue = fact.and_then(|fact| Some((fact.namespace.clone(), fact.local_queue.clone()?)));

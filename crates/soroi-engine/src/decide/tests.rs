@@ -10,6 +10,7 @@ mod numbers;
 mod preempt;
 mod queues;
 mod random;
+mod ready;
 mod restart;
 mod roles;
 mod rounds;

@@ -95,7 +95,13 @@ impl Engine {
             return None;
         };
         let turn = Turn::of(fact);
+        self.blocked.remove(id);
         match self.standing(id, now) {
+            Standing::Waits(LineKey::ClusterQueue(_), ..) if self.is_one_getting_ready() => {
+                self.waiting.leave(id);
+                self.blocked.insert(id.clone());
+                None
+            }
             Standing::Waits(line, strategy, start) => {
                 self.waiting.join(line, strategy, turn, Wanted::Start(Arc::new(start)));
                 None
@@ -110,7 +116,9 @@ impl Engine {
     /// Why a gang that holds nothing may not be decided; `None` if it may.
     pub(super) fn hindrance(&self, id: &GangId, now: Millis) -> Option<Reason> {
         match self.standing(id, now) {
-            Standing::Waits(..) => None,
+            Standing::Waits(..) => {
+                self.blocked.contains(id).then_some(Reason::NotYet(NotYet::OthersNotReady))
+            }
             Standing::Hindered(reason, _) => Some(reason),
         }
     }

@@ -15,8 +15,6 @@ use crate::world::{Nap, World};
 const LEADER_EPOCH: &str = "soroi.dev/leader-epoch";
 /// What had passed the check is sent as the leader wakes, and nothing after that.
 const PAST_THE_CHECK: SignedDuration = SignedDuration::from_millis(100);
-/// A leader whose clock stood learns within a term, and a request's time, that its own is over.
-const TERM_MAX: SignedDuration = SignedDuration::from_secs(20);
 /// So long after it woke a leader may not have heard yet what happened meanwhile.
 const WAKING: SignedDuration = SignedDuration::from_secs(5);
 
@@ -41,7 +39,7 @@ fn woke(nap: &Nap, within: SignedDuration, now: Timestamp) -> bool {
 
 /// Whether a leader that slept may still send what it was about to.
 pub(super) fn may_be_sent_late(world: &World, now: Timestamp) -> bool {
-    world.naps.iter().any(|nap| woke(nap, if nap.suspended { TERM_MAX } else { PAST_THE_CHECK }, now))
+    world.naps.iter().any(|nap| woke(nap, PAST_THE_CHECK, now))
 }
 
 /// Whether a pod was bound late, a short while ago.

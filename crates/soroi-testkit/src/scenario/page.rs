@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::words::span;
-use super::{Action, Injection, Only, ParseError, Placement, Scenario, Settings, Step, command};
+use super::{
+    Action, Injection, Only, ParseError, Placement, Scenario, Settings, Step, WaitForPodsReady, command,
+};
 
 /// YAML blocks with a name, for `$ apply NAME`.
 pub(crate) type Files = BTreeMap<String, Vec<Value>>;
@@ -158,6 +160,35 @@ struct RawSettings {
     slow: Option<String>,
     replicas: Option<usize>,
     astray: Option<String>,
+    #[serde(rename = "waitForPodsReady")]
+    wait_for_pods_ready: Option<RawWait>,
+}
+
+/// As in the product's configuration, with spans of time as on a page.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawWait {
+    timeout: String,
+    recovery_timeout: Option<String>,
+    #[serde(default)]
+    block_admission: bool,
+    #[serde(default)]
+    requeuing_strategy: RawStrategy,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawStrategy {
+    timestamp: RawTimestamp,
+    backoff_limit_count: Option<u32>,
+    backoff_base_seconds: Option<u32>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum RawTimestamp {
+    #[default]
+    Eviction,
+    Creation,
 }
 
 fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
@@ -179,6 +210,18 @@ fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
     settings.skip = raw.skip.unwrap_or_default();
     settings.slow = raw.slow;
     settings.astray = time(raw.astray, settings.astray)?;
+    if let Some(raw) = raw.wait_for_pods_ready {
+        let timeout = time(Some(raw.timeout), Duration::ZERO)?;
+        let strategy = raw.requeuing_strategy;
+        settings.wait_for_pods_ready = Some(WaitForPodsReady {
+            timeout,
+            recovery_timeout: time(raw.recovery_timeout, timeout)?,
+            block_admission: raw.block_admission,
+            keeps_place: strategy.timestamp == RawTimestamp::Creation,
+            limit: strategy.backoff_limit_count,
+            pause: Duration::from_secs(strategy.backoff_base_seconds.unwrap_or(60).into()),
+        });
+    }
     settings.replicas = raw.replicas.unwrap_or(settings.replicas);
     if !(1..=REPLICAS_MAX).contains(&settings.replicas) {
         return Err(fault(format!("replicas: from 1 to {REPLICAS_MAX}")));

@@ -147,6 +147,7 @@ pub(crate) fn gang(number: usize, size: GangSize) -> Gang {
         not_before: 0,
         foreign_scheduler: None,
         admitted: None,
+        pods_ready: Default::default(),
     }
 }
 

@@ -104,9 +104,15 @@ fn what_can_be_carried_over() {
           renewEvery: 5s
         timeouts:
           recovery: 3m
-        undoBackoff:
-          max: 300s
-          min: 5s
+        waitForPodsReady:
+          blockAdmission: true
+          recoveryTimeout: 3m
+          requeuingStrategy:
+            backoffBaseSeconds: 5
+            backoffLimitCount: 9
+            backoffMaxSeconds: 300
+            timestamp: Eviction
+          timeout: 5m
         webhooks:
           bindAddress: "[::1]:9443"
           certificateFiles:
@@ -132,16 +138,6 @@ fn what_can_be_carried_over() {
         #     Soroi has a namespace of its own: leaderElection.namespace
         #   somethingNew.deep: [1]
         #     unknown to Soroi, and to the Kueue that it was compared with (0.18)
-        #   waitForPodsReady.blockAdmission: true
-        #     no gang waits for another to be ready
-        #   waitForPodsReady.enable: true
-        #     a gang always starts as a whole
-        #   waitForPodsReady.requeuingStrategy.backoffLimitCount: 9
-        #     a gang is tried again without limit
-        #   waitForPodsReady.requeuingStrategy.timestamp: "Eviction"
-        #     a gang whose start was taken back keeps its place in the queue
-        #   waitForPodsReady.timeout: "5m"
-        #     pods that run and never become ready are not evicted; for missing pods there is timeouts.start
     "##]]
     .assert_eq(&convert(&text).unwrap());
 }
@@ -167,13 +163,20 @@ fn every_setting_is_carried_over_or_named() {
         webhook: {host: localhost, port: 9443}
         waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 120}}
     ";
+    // Before v1beta2 it had to be switched on.
+    let off = odd
+        .replace("v1beta2", "v1beta1")
+        .replace("waitForPodsReady: {", "waitForPodsReady: {enable: false, timeout: 5m, ");
     expect![[r##"
         # From a config.kueue.x-k8s.io/v1beta2 Configuration.
         apiVersion: soroi.dev/v1alpha1
         kind: Configuration
-        undoBackoff:
-          max: 3600s
-          min: 120s
+        timeouts:
+          recovery: 30m
+        waitForPodsReady:
+          requeuingStrategy:
+            backoffBaseSeconds: 120
+          timeout: 30m
         webhooks: {}
         #
         # Without effect here:
@@ -185,6 +188,27 @@ fn every_setting_is_carried_over_or_named() {
         #     webhooks are served as webhooks says
     "##]]
     .assert_eq(&convert(odd).unwrap());
+    expect![[r##"
+        # From a config.kueue.x-k8s.io/v1beta1 Configuration.
+        apiVersion: soroi.dev/v1alpha1
+        kind: Configuration
+        webhooks: {}
+        #
+        # Without effect here:
+        #   health.healthProbeBindAddress: "0"
+        #     they are /healthz and /readyz
+        #   waitForPodsReady.enable: false
+        #     it is not enabled there
+        #   waitForPodsReady.requeuingStrategy.backoffBaseSeconds: 120
+        #     it is not enabled there
+        #   waitForPodsReady.timeout: "5m"
+        #     it is not enabled there
+        #   webhook.host: "localhost"
+        #     webhooks are served as webhooks says
+        #   webhook.port: 9443
+        #     webhooks are served as webhooks says
+    "##]]
+    .assert_eq(&convert(&off).unwrap());
 }
 
 #[test]

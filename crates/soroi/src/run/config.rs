@@ -14,6 +14,10 @@ use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 use soroi_engine::preempt::FairRule;
 
+mod ready;
+
+use ready::WaitForPodsReady;
+
 /// Of the file.
 pub(crate) const API_VERSION: &str = "soroi.dev/v1alpha1";
 /// Of the file.
@@ -39,6 +43,8 @@ pub(crate) struct Configuration {
     pub(crate) timeouts: Timeouts,
     /// The pause after an admission that had to be taken back.
     pub(crate) undo_backoff: UndoBackoff,
+    /// How long pods may take to be ready; left out, as long as they like.
+    pub(crate) wait_for_pods_ready: Option<WaitForPodsReady>,
     /// Fair sharing between queues of a cohort; left out, it is off.
     pub(crate) fair_sharing: Option<FairSharing>,
     /// Requests to the API server.
@@ -312,6 +318,7 @@ impl Configuration {
                 undo_backoff_min: millis(self.undo_backoff.min),
                 undo_backoff_max: millis(self.undo_backoff.max),
                 fair_sharing: self.fair_sharing.as_ref().map(FairSharing::rules),
+                block_admission: self.wait_for_pods_ready.as_ref().is_some_and(|wait| wait.block_admission),
             },
             epoch,
             serve_volcano,
@@ -319,6 +326,7 @@ impl Configuration {
             // Replicas that retry must not do so in step.
             seed: epoch.unsigned_abs(),
             writes_in_flight: self.requests.in_flight,
+            wait_for_pods_ready: self.wait_for_pods_ready.as_ref().map(WaitForPodsReady::rules),
             request_timeout_ms: millis(self.requests.timeout).unsigned_abs(),
             ..soroi_control::Config::default()
         }
@@ -352,6 +360,9 @@ impl Configuration {
         ensure!(self.requests.in_flight > 0, "requests.inFlight: must be at least 1");
         if let Some(fair_sharing) = &self.fair_sharing {
             fair_sharing.check()?;
+        }
+        if let Some(wait) = &self.wait_for_pods_ready {
+            wait.check()?;
         }
         if let Some(webhooks) = &self.webhooks {
             webhooks.check(namespace)?;

@@ -164,8 +164,8 @@ fn play_on(case: &Case, plane: &Plane) -> Result<(), String> {
     runtime.unwrap().block_on(async {
         let client = stage::client(&plane.kubeconfig()).await;
         let before = plane.forbidden();
-        let mut stage = RealStage::new(plane, client.clone(), case.placement);
         let settings = &case.scenario.settings;
+        let mut stage = RealStage::new(plane, client.clone(), case.placement, settings);
         let limits = Limits {
             placement: case.placement,
             recovery: settings.recovery,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use soroi_clock::{Clock, Sleep};
-use soroi_testkit::scenario::{Injection, Placement};
+use soroi_testkit::scenario::{Injection, Placement, Settings};
 use soroi_testkit::stage::{Pace, Stage};
 
 use crate::plane::Plane;
@@ -40,8 +40,10 @@ pub struct RealStage<'a> {
 
 impl<'a> RealStage<'a> {
     /// Starts the product on `plane`.
-    pub fn new(plane: &'a Plane, client: kube::Client, placement: Placement) -> Self {
-        let settings = format!("placement: {placement}\n{SETTINGS}");
+    pub fn new(plane: &'a Plane, client: kube::Client, placement: Placement, told: &Settings) -> Self {
+        let wait = told.wait_for_pods_ready.as_ref();
+        let wait = wait.map_or_else(String::new, |wait| wait.configuration(|span| Pace::REAL.wait(span)));
+        let settings = format!("placement: {placement}\n{SETTINGS}{wait}");
         let mut stage = Self { plane, client, settings, product: None, wakes_at: None, injections: 0 };
         stage.start_product();
         stage

@@ -114,12 +114,13 @@ fn an_eviction_that_costs_the_place_moves_the_time_stamp() {
             "  - {{type: Evicted, status: 'True', reason: {reason}, message: m, lastTransitionTime: '2026-11-29T22:00:00Z'}}\n"
         );
         let facts = read(&format!("{ADMITTED}{condition}"));
-        (facts.queued_at - read(ADMITTED).queued_at) / 1000
+        let after = |at: Option<Millis>| at.map(|at| (at - facts.created_at) / 1000);
+        [after(facts.sent_back_at(true)), after(facts.sent_back_at(false))]
     };
-    assert_eq!(evicted("PodsReadyTimeout"), 926);
-    assert_eq!(evicted("AdmissionCheck"), 926);
-    assert_eq!(evicted("NodeFailures"), 0);
-    assert_eq!(evicted("Preempted"), 0);
+    assert_eq!(evicted("PodsReadyTimeout"), [Some(926), None]);
+    assert_eq!(evicted("AdmissionCheck"), [Some(926), Some(926)]);
+    assert_eq!(evicted("NodeFailures"), [None, None]);
+    assert_eq!(evicted("Preempted"), [None, None]);
 }
 
 fn check_invalid(from: &str, to: &str, expected: Expect) {

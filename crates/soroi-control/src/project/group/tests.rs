@@ -66,7 +66,7 @@ fn a_gang_that_waits_for_places_is_told_as_volcano_tells_it() {
 }
 
 #[test]
-fn once_it_runs_it_says_so_beside_what_it_said_before() {
+fn once_it_runs_it_says_so_and_no_longer_that_it_cannot() {
     let waiting = members(&[("a", TaskStatus::Pending), ("b", TaskStatus::Pending)]);
     let problem = three_of_four();
     let (before, _) = status("pg", 2, &waiting, true, &Verdict::NoPlace(None, &problem), None, now());
@@ -77,11 +77,10 @@ fn once_it_runs_it_says_so_beside_what_it_said_before() {
         {
           "conditions": [
             {
-              "lastTransitionTime": "2026-11-29T21:44:53Z",
-              "message": "0/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Schedulable",
-              "reason": "NotEnoughResources",
-              "status": "True",
-              "transitionID": "464983e0-d025-9ce9-edff-755181e23b3d",
+              "lastTransitionTime": "2026-11-29T21:45:01Z",
+              "reason": "tasks in gang are ready to be scheduled",
+              "status": "False",
+              "transitionID": "eea2b887-62e4-551e-49f4-a617ab726dfc",
               "type": "Unschedulable"
             },
             {
@@ -94,7 +93,8 @@ fn once_it_runs_it_says_so_beside_what_it_said_before() {
           ],
           "phase": "Running",
           "running": 2
-        }"#]].assert_eq(&picture(&status));
+        }"#]]
+    .assert_eq(&picture(&status));
     assert_eq!(event, None);
 }
 

@@ -317,6 +317,39 @@ fn kinds_of_reasons_have_kueues_words() {
 }
 
 #[test]
+fn who_is_put_back_pauses_for_twice_as_long_each_time() {
+    let rules = Requeuing { to_the_back: true, limit: None, base_secs: 60, max_secs: 300 };
+    let mut status = WorkloadStatus::default();
+    let mut said = String::new();
+    for _ in 0..5 {
+        put_back(&mut status, &rules, at(0));
+        let state = status.requeue_state.as_mut().unwrap();
+        let until = state.requeue_at.take().unwrap();
+        let pause = until.0.duration_since(at(0).now).as_secs();
+        said += &format!("{}: {pause} s\n", state.count.unwrap());
+    }
+    expect![[r#"
+        1: 60 s
+        2: 120 s
+        3: 240 s
+        4: 300 s
+        5: 300 s
+    "#]]
+    .assert_eq(&said);
+    // Whoever else had it wait for longer is heard.
+    let later = Time(at(4_000).now);
+    status.requeue_state.as_mut().unwrap().requeue_at = Some(later.clone());
+    put_back(&mut status, &rules, at(0));
+    assert_eq!(status.requeue_state.as_ref().unwrap().requeue_at, Some(later));
+    // Deactivated, it begins anew.
+    let (reason, message) = deactivation(PUT_BACK_TOO_OFTEN);
+    evict(&mut status, &reason, &message, at(1));
+    assert_eq!(status.requeue_state, None);
+    let evictions = status.scheduling_stats.unwrap().evictions;
+    expect![[r#"[WorkloadEviction { reason: "Deactivated", underlying_cause: "RequeuingLimitExceeded", count: 1 }]"#]].assert_eq(&format!("{evictions:?}"));
+}
+
+#[test]
 fn who_ends_while_it_waits_waits_for_nothing_any_more() {
     let mut status = WorkloadStatus::default();
     pending(&mut status, word::PENDING, "insufficient quota", &pod_sets(), at(0));

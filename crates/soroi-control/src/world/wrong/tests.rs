@@ -16,7 +16,7 @@ fn world() -> World {
         defaults: Default::default(),
         shared: Default::default(),
     };
-    World::new(Arc::new(context), Policy::Unified)
+    World::new(Arc::new(context), Policy::Unified, None)
 }
 
 /// Takes in an object as the API server would tell of it.

@@ -380,7 +380,10 @@ impl Board {
     pub(crate) fn end_admission(&mut self, id: &GangId) {
         let name = self.gang_named(id);
         if self.gangs.contains_key(&name) {
-            self.change_gang(&name, |gang| gang.admitted = None);
+            self.change_gang(&name, |gang| {
+                gang.admitted = None;
+                gang.pods_ready = PodsReady::default();
+            });
         }
         self.engine.confirm(Outcome::Undone(id.clone()), self.now);
         if self.plans.remove(id).is_some() {

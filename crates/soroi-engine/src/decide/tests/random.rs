@@ -19,6 +19,7 @@ enum Step {
     End(u8),
     Off(u8),
     Ready(u8),
+    PodsReady { gang: u8, shown: bool, due: Option<u16> },
     Count(u8, u8),
     Members(u8, u8),
     Inject(u8),
@@ -64,6 +65,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<u8>().prop_map(Step::End),
         1 => any::<u8>().prop_map(Step::Off),
         1 => any::<u8>().prop_map(Step::Ready),
+        2 => (any::<u8>(), any::<bool>(), prop::option::weighted(0.2, 0..20_000u16))
+            .prop_map(|(gang, shown, due)| Step::PodsReady { gang, shown, due }),
         1 => (any::<u8>(), 0..5u8).prop_map(|(gang, count)| Step::Count(gang, count)),
         3 => (any::<u8>(), 1..4u8).prop_map(|(gang, most)| Step::Members(gang, most)),
         1 => any::<u8>().prop_map(Step::Inject),
@@ -95,8 +98,8 @@ const PREEMPTS: [&str; 8] = [
     "within=newer reclaim=lower whileborrowing=5",
 ];
 
-fn start() -> Board {
-    let mut board = Board::with(Settings::default());
+fn start(settings: Settings) -> Board {
+    let mut board = Board::with(settings);
     for line in [
         "topology racks rack kubernetes.io/hostname",
         "flavor default topology=racks",
@@ -154,6 +157,12 @@ fn take(board: &mut Board, step: &Step, serial: usize) {
         Step::Ready(n) => {
             if let Some(name) = gang_name(board, *n) {
                 board.change_gang(&name, |gang| gang.readiness = Readiness::Ready);
+            }
+        }
+        Step::PodsReady { gang, shown, due } => {
+            if let Some(name) = gang_name(board, *gang) {
+                let due = due.filter(|_| !shown).map(|span| board.now + Millis::from(span));
+                board.change_gang(&name, |gang| gang.pods_ready = PodsReady { shown: *shown, due });
             }
         }
         Step::Count(n, count) => {
@@ -268,7 +277,11 @@ fn answer(board: &mut Board, which: u8, how: u8) {
 }
 
 fn live(steps: &[Step]) -> Board {
-    let mut board = start();
+    live_under(Settings::default(), steps)
+}
+
+fn live_under(settings: Settings, steps: &[Step]) -> Board {
+    let mut board = start(settings);
     for (serial, step) in steps.iter().enumerate() {
         use std::fmt::Write as _;
         let _ = writeln!(board.log, "{step:?}");
@@ -316,6 +329,11 @@ proptest! {
     fn whatever_happens_the_invariants_hold(steps in prop::collection::vec(step(), 1..40)) {
         let board = live(&steps);
         end(board);
+    }
+
+    #[test]
+    fn one_after_the_other_they_hold_as_well(steps in prop::collection::vec(step(), 1..40)) {
+        end(live_under(Settings { block_admission: true, ..Settings::default() }, &steps));
     }
 
     #[test]

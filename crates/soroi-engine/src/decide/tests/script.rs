@@ -241,6 +241,9 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
         "checks" => board.change_gang(name, |gang| gang.readiness = Readiness::NotYet(NotYet::ChecksPending)),
         "ready" => board.change_gang(name, |gang| gang.readiness = Readiness::Ready),
+        "podsready" => board.change_gang(name, |gang| {
+            gang.pods_ready = PodsReady { shown: words.has("shown"), due: words.number("due") };
+        }),
         "end" => board.end(name),
         "commit" => {
             let id = board.gangs[name].id.clone();
@@ -479,6 +482,7 @@ fn gang(board: &mut Board, words: &Words<'_>) {
         not_before: words.number("from").unwrap_or(0),
         foreign_scheduler: words.get("scheduler").map(Into::into),
         admitted: None,
+        pods_ready: PodsReady::default(),
     });
 }
 

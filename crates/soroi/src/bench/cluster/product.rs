@@ -80,10 +80,20 @@ impl Soroi {
         Ok(fs::read_to_string(self.folder.join("soroi.log"))?)
     }
 
-    /// When it had read one kind of objects after the other, by its own log.
+    /// When it began to lead, by its own log.
+    pub(super) fn began_at(&self) -> anyhow::Result<Option<Timestamp>> {
+        Ok(self.times_of("the work begins")?.into_iter().min())
+    }
+
+    /// When it had read one kind of objects after the other.
     pub(super) fn listed_at(&self) -> anyhow::Result<Vec<Timestamp>> {
+        self.times_of("listed path=")
+    }
+
+    /// When it logged this.
+    fn times_of(&self, what: &str) -> anyhow::Result<Vec<Timestamp>> {
         let said = self.said()?;
-        let lines = said.lines().filter(|line| line.contains("listed path="));
+        let lines = said.lines().filter(|line| line.contains(what));
         Ok(lines.filter_map(|line| line.split(' ').next()?.parse().ok()).collect())
     }
 

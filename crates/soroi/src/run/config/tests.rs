@@ -28,6 +28,11 @@ kind: Configuration
 placement: QuotaOnly
 timeouts: {start: 1m30s, gather: 250ms, recovery: 2h, deadPod: 7s}
 undoBackoff: {min: 2s, max: 3s}
+waitForPodsReady:
+  timeout: 5m
+  recoveryTimeout: 0s
+  blockAdmission: true
+  requeuingStrategy: {timestamp: Creation, backoffLimitCount: 4, backoffBaseSeconds: 1, backoffMaxSeconds: 2}
 requests: {timeout: 4s, inFlight: 5}
 identity: blue
 leaderElection: {namespace: here, name: there, leaseDuration: 9s, renewEvery: 1s}
@@ -47,6 +52,23 @@ http: {bindAddress: '0.0.0.0:0'}
                 min: 2s,
                 max: 3s,
             },
+            wait_for_pods_ready: Some(
+                WaitForPodsReady {
+                    timeout: 300s,
+                    recovery_timeout: Some(
+                        0ns,
+                    ),
+                    block_admission: true,
+                    requeuing_strategy: RequeuingStrategy {
+                        timestamp: Creation,
+                        backoff_limit_count: Some(
+                            4,
+                        ),
+                        backoff_base_seconds: 1,
+                        backoff_max_seconds: 2,
+                    },
+                },
+            ),
             fair_sharing: None,
             requests: Requests {
                 timeout: 4s,
@@ -78,6 +100,7 @@ http: {bindAddress: '0.0.0.0:0'}
                 undo_backoff_min: 2000,
                 undo_backoff_max: 3000,
                 fair_sharing: None,
+                block_admission: true,
             },
             epoch: 7,
             serve_volcano: true,
@@ -87,8 +110,66 @@ http: {bindAddress: '0.0.0.0:0'}
             request_timeout_ms: 4000,
             reason_refresh_ms: 5000,
             refreshes_per_second: 50,
+            wait_for_pods_ready: Some(
+                WaitForPodsReady {
+                    timeout: 300000,
+                    recovery_timeout: None,
+                    requeuing: Requeuing {
+                        to_the_back: false,
+                        limit: Some(
+                            4,
+                        ),
+                        base_secs: 1,
+                        max_secs: 2,
+                    },
+                },
+            ),
         }"#]]
     .assert_eq(&format!("{:#?}", configuration.control(7, true, "blue")));
+}
+
+#[test]
+fn pods_that_do_not_get_ready_are_spoken_of_as_in_kueue() {
+    let rules = |text: &str| {
+        let text = format!("apiVersion: soroi.dev/v1alpha1\nkind: Configuration\nwaitForPodsReady: {text}\n");
+        parse(&text).map(|all| all.control(7, false, "a").wait_for_pods_ready.unwrap())
+    };
+    let wait = rules("{timeout: 30m}").unwrap();
+    expect![[r#"
+        WaitForPodsReady {
+            timeout: 1800000,
+            recovery_timeout: Some(
+                1800000,
+            ),
+            requeuing: Requeuing {
+                to_the_back: true,
+                limit: None,
+                base_secs: 60,
+                max_secs: 3600,
+            },
+        }"#]]
+    .assert_eq(&format!("{wait:#?}"));
+    let mistakes = [
+        "{}",
+        "{timeout: 0s}",
+        "{timeout: 5}",
+        "{timeout: 5m, recoveryTimeout: -1s}",
+        "{timeout: 5m, enable: true}",
+        "{timeout: 5m, requeuingStrategy: {timestamp: Now}}",
+        "{timeout: 5m, requeuingStrategy: {backoffLimitCount: -1}}",
+        "{timeout: 5m, requeuingStrategy: {backoff: 1}}",
+    ];
+    let told = mistakes.map(|text| format!("{:#}\n", rules(text).unwrap_err()));
+    expect![[r#"
+        waitForPodsReady: missing field `timeout`
+        waitForPodsReady.timeout: must be longer than nothing
+        waitForPodsReady.timeout: 5 has no unit: write 5s for seconds
+        waitForPodsReady.recoveryTimeout: "-1s" is negative
+        waitForPodsReady.enable: unknown field `enable`, expected one of `timeout`, `recoveryTimeout`, `blockAdmission`, `requeuingStrategy`
+        waitForPodsReady.requeuingStrategy.timestamp: unknown variant `Now`, expected `Eviction` or `Creation`
+        waitForPodsReady.requeuingStrategy.backoffLimitCount: invalid value: integer `-1`, expected u32
+        waitForPodsReady.requeuingStrategy.backoff: unknown field `backoff`, expected one of `timestamp`, `backoffLimitCount`, `backoffBaseSeconds`, `backoffMaxSeconds`
+    "#]].assert_eq(&told.concat());
 }
 
 #[test]
@@ -96,7 +177,7 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(
