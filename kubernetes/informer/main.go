@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -90,6 +91,7 @@ func (n *network) hold(held bool) {
 	n.held = held
 	if held {
 		for body := range n.open {
+			body.ended.Store(true)
 			body.ReadCloser.Close()
 		}
 		n.open = map[*body]bool{}
@@ -100,11 +102,16 @@ func (n *network) hold(held bool) {
 type body struct {
 	io.ReadCloser
 	network *network
+	ended   atomic.Bool
 	said    string
 }
 
 func (b *body) Read(bytes []byte) (int, error) {
 	count, err := b.ReadCloser.Read(bytes)
+	if err != nil && b.ended.Load() {
+		// As a server ends a watch; client-go would begin anew after an error.
+		err = io.EOF
+	}
 	// An error event says in the stream what a status says before it.
 	b.said = b.said + string(bytes[:count])
 	if strings.Contains(b.said, `"reason":"Expired"`) {
