@@ -26,6 +26,7 @@ mod rounds;
 mod search;
 mod tell;
 mod tournament;
+mod walked;
 
 pub(crate) mod gang;
 pub(crate) mod hold;
@@ -53,6 +54,7 @@ impl Engine {
         self.let_in(now);
         self.settle_holds(now, &mut out);
         self.renew_numbers(urgent, now);
+        self.start_newcomers(now, &mut out);
         // Whoever is admitted takes from the others: who now waits for another reason is decided
         // again, which changes nothing but that.
         while self.wake_falsified() {
@@ -183,7 +185,7 @@ impl Engine {
             wake.extend(self.waiting.certificates().short_of(shortage));
         }
         wake.into_iter().for_each(|want| self.waiting.wake(want));
-        self.waiting.awake_lines().next().is_some()
+        self.waiting.awake_lines().any(|line| !self.waits_for_its_head(line))
     }
 
     pub(crate) fn forget_if_empty(&mut self, id: &GangId) {

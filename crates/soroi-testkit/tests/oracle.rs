@@ -31,35 +31,22 @@ use soroi_testkit::oracle::{Verdict, judge};
 
 /// Situations in which Soroi decides otherwise than Kueue did, and why (`docs/quota.md`).
 const KNOWN: &[(&str, &str)] = &[
-    ("classic-1-105", WAKES),
-    ("stop-lq-hold-and-drain", WAKES),
-    ("podsets-1-062", TOGETHER),
+    ("classic-1-062", STRICT),
+    ("classic-1-105", "Kueue does not look at one that fits after its ClusterQueue was resumed"),
+    ("classic-1-122", "not yet explained: a victim that finds another flavor later"),
+    ("classic-1-135", EARLY),
+    ("classic-1-234", TWICE),
+    ("fair-1-139", EARLY),
+    ("fair-1-168", "not yet explained: another gang of the same queue is asked first"),
+    ("podsets-1-043", EARLY),
     ("reserve-strict-head", "not yet: a StrictFIFO head that waits keeps nothing from borrowers"),
-    ("classic-1-030", OTHERS),
-    ("classic-1-060", OTHERS),
-    ("classic-1-062", OTHERS),
-    ("classic-1-063", OTHERS),
-    ("classic-1-095", OTHERS),
-    ("classic-1-107", OTHERS),
-    ("classic-1-122", OTHERS),
-    ("classic-1-135", OTHERS),
-    ("classic-1-163", OTHERS),
-    ("classic-1-184", OTHERS),
-    ("classic-1-234", OTHERS),
-    ("fair-1-000", OTHERS),
-    ("fair-1-005", OTHERS),
-    ("fair-1-129", OTHERS),
-    ("fair-1-139", OTHERS),
-    ("fair-1-141", OTHERS),
-    ("fair-1-168", OTHERS),
-    ("podsets-1-035", OTHERS),
-    ("podsets-1-043", OTHERS),
-    ("podsets-1-094", OTHERS),
+    ("stop-lq-hold-and-drain", "Kueue does not notice that draining a LocalQueue gave quota back"),
 ];
-const WAKES: &str = "Kueue does not notice that draining a LocalQueue gave quota back to its cohort";
-const TOGETHER: &str =
-    "flavors are found for all pod sets together, here for the full size of one that Kueue cuts";
-const OTHERS: &str = "not yet explained: others are preempted, or for somebody else";
+const STRICT: &str =
+    "Kueue asks a StrictFIFO head a second before all others: it starts and is evicted at once";
+const EARLY: &str =
+    "recorded with a Workload that was created while Kueue was still busy with the one before";
+const TWICE: &str = "Kueue starts a victim again before it wakes those who wait, and evicts it a second time";
 
 /// Runs do nothing but compute.
 const THREADS_MAX: usize = 8;

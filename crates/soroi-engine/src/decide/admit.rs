@@ -128,6 +128,9 @@ impl Engine {
         now: Millis,
     ) -> Result<Answer, NoAnswer> {
         let counts: Vec<u32> = start.sets.iter().map(|set| set.count).collect();
+        if self.walks(start) {
+            return self.first_walked(id, start, placing, now);
+        }
         if self.preempts_early(start)
             && let Ok(answer) = self.search_for_victims(id, start, counts.clone(), placing, now)
         {
@@ -156,7 +159,7 @@ impl Engine {
     }
 
     /// An answer that was looked for before it was known why there is none at once.
-    fn with_reason(&self, start: &Start, answer: Answer) -> Answer {
+    pub(super) fn with_reason(&self, start: &Start, answer: Answer) -> Answer {
         let Some(queue) = start.cluster_queue.as_ref().filter(|_| !answer.victims.is_empty()) else {
             return answer;
         };
@@ -253,7 +256,8 @@ impl Engine {
             return Err(NoVictims::Nobody);
         }
         let rank = (priority, queued_at);
-        let candidates = super::victims::candidates(&self.gangs, &self.payers, tree, queue, rank, now);
+        let candidates =
+            super::victims::candidates(&self.gangs, &self.payers, (tree, &self.inactive), queue, rank, now);
         if candidates.is_empty() {
             return Err(NoVictims::Nobody);
         }
@@ -287,7 +291,7 @@ impl Engine {
     }
 
     /// More of anything that the gang could use.
-    fn any_gain(&self, start: &Start) -> Vec<Blocker> {
+    pub(super) fn any_gain(&self, start: &Start) -> Vec<Blocker> {
         let tree = &self.quotas.kueue;
         let Some(queue) = start.cluster_queue.as_ref().and_then(|name| tree.queue(name)) else {
             return Vec::new();
@@ -491,7 +495,7 @@ fn cut(start: &Start, members: u32) -> Vec<u32> {
     counts
 }
 
-fn is_early(rules: Fungibility) -> bool {
+pub(super) fn is_early(rules: Fungibility) -> bool {
     rules.stop_at_preempt || rules.prefer_preemption
 }
 

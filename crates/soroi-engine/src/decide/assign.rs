@@ -31,6 +31,8 @@ pub(super) struct FlavorOption {
     pub(super) flavor: Name,
     /// How it gets its quota.
     pub(super) grade: Grade,
+    /// How high in the cohorts any of its resources is borrowed.
+    pub(super) borrow: u32,
 }
 
 /// A flavor that does not do, and why.
@@ -94,7 +96,7 @@ pub(super) fn options(
         match room(ground, quotas, asked, taken, &mut options) {
             Room::Fits { borrow } => {
                 let grade = Grade { means: Means::Fits, borrow };
-                options.fit.push(FlavorOption { position, flavor, grade });
+                options.fit.push(FlavorOption { position, flavor, grade, borrow });
             }
             Room::Short(problems) => {
                 options.refused.push(Refusal { position, flavor, problems, short: true });

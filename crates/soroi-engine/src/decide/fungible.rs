@@ -12,6 +12,9 @@ use crate::event::Fungibility;
 /// How a flavor would get its quota. The better one is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Means {
+    /// Others would have to leave, and for one of its resources alone there is nobody who could. Those who
+    /// leave for another one may be enough.
+    Nobody,
     /// Gangs of its own queue would have to leave.
     Preempt,
     /// Only gangs of other queues would.
@@ -29,12 +32,16 @@ pub(super) struct Grade {
 }
 
 impl Grade {
-    fn stops(self, rules: Fungibility) -> bool {
-        let by_preemption = self.means == Means::Fits || rules.stop_at_preempt;
+    pub(super) fn stops(self, rules: Fungibility) -> bool {
+        let by_preemption = match self.means {
+            Means::Nobody => false,
+            Means::Preempt | Means::Reclaim => rules.stop_at_preempt,
+            Means::Fits => true,
+        };
         by_preemption && (self.borrow == 0 || rules.stop_at_borrow)
     }
 
-    fn beats(self, other: Self, rules: Fungibility) -> bool {
+    pub(super) fn beats(self, other: Self, rules: Fungibility) -> bool {
         let key = |grade: Self| (Reverse(grade.means), grade.borrow);
         match rules.prefer_preemption {
             false => key(self) < key(other),

@@ -14,7 +14,7 @@ use super::wanted::{Standing, Start, Wanted};
 use crate::cluster::Occupant;
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
-use crate::event::{Amount, GangId, Millis, Name, PlanPhase, Shape};
+use crate::event::{Amount, GangId, Millis, Name, PlanPhase, Policy, Shape};
 use crate::preempt::Cause;
 use crate::quota::Charge;
 use crate::reason::{Preempted, Reason, UndoReason};
@@ -98,6 +98,11 @@ impl Engine {
         let hold = self.gangs.get_mut(id)?.hold.take()?;
         self.holders.remove(id);
         self.quotas.promise(&hold.charge, false);
+        if hold.admission.policy == Policy::QuotaOnly {
+            // What was promised kept others from asking anybody to leave.
+            let queue = hold.admission.cluster_queue.as_ref();
+            self.reranked.extend(queue.and_then(|queue| self.quotas.kueue.root(queue)));
+        }
         for node in kept_nodes(&hold) {
             self.cluster.uncharge(&Occupant::Kept { gang: id.clone(), node: node.clone() });
         }
@@ -272,9 +277,29 @@ impl Engine {
             Ok(answer) => {
                 self.begin(id, &hold.start, answer, now, out);
             }
+            // What its victims left is its own when the others have left whom it shares a tree with.
+            Err(_) if self.others_still_leave(&hold) => {
+                self.keep(id, hold.start, hold.admission, hold.victims, hold.reason, hold.written);
+            }
             // It is told why with all others.
             Err(_) => self.hold_ended(id, now, out),
         }
+    }
+
+    /// Whether somebody leaves for another gang of the same tree of quota.
+    fn others_still_leave(&self, hold: &Hold) -> bool {
+        let root = |hold: &Hold| self.quotas.kueue.root(hold.admission.cluster_queue.as_ref()?);
+        let Some(ours) = root(hold) else { return false };
+        let related = self.holders.iter().filter(|other| {
+            let other = self.gangs.get(*other).and_then(|state| state.hold.as_ref());
+            other.and_then(root).as_ref() == Some(&ours)
+        });
+        let mut leaving = related.flat_map(|id| {
+            self.gangs[id].hold.iter().flat_map(move |it| it.victims.keys().map(move |victim| (id, victim)))
+        });
+        leaving.any(|(id, victim)| {
+            self.gangs.get(victim).is_some_and(|gone| gone.given_up_to.as_ref() == Some(id))
+        })
     }
 
     fn let_hold_go(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {

@@ -18,7 +18,7 @@ use super::tournament::{self, fairest};
 use super::wanted::Wanted;
 use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::{GangId, Millis, Name};
+use crate::event::{GangId, Millis, Name, Policy};
 use crate::queue::{LineKey, Turn, WantIx};
 
 /// How far each line is.
@@ -57,10 +57,24 @@ impl Head {
 impl Engine {
     /// Decides everybody who waits and may be decided.
     pub(crate) fn start_waiting(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        self.start_some(|_| true, now, out);
+    }
+
+    /// Decides those who need quota alone and came anew, or come back because they were evicted, before those
+    /// are woken who were asked in vain: Kueue brings these back a second later.
+    pub(crate) fn start_newcomers(&mut self, now: Millis, out: &mut Vec<Decision>) {
+        self.start_some(
+            |wanted| matches!(wanted, Wanted::Start(start) if start.policy == Policy::QuotaOnly),
+            now,
+            out,
+        );
+    }
+
+    fn start_some(&mut self, who: impl Fn(&Wanted) -> bool, now: Millis, out: &mut Vec<Decision>) {
         let mut wave = Wave::default();
         loop {
             self.hold_back();
-            let mut heads = self.next_round(&wave, now);
+            let mut heads = self.next_round(&wave, &who, now);
             if heads.is_empty() {
                 return;
             }
@@ -86,11 +100,14 @@ impl Engine {
     }
 
     /// The heads that meet next, in their order.
-    fn next_round(&mut self, wave: &Wave, now: Millis) -> Vec<Head> {
-        let lines: Vec<LineKey> = self.waiting.awake_lines().cloned().collect();
+    fn next_round(&mut self, wave: &Wave, who: &impl Fn(&Wanted) -> bool, now: Millis) -> Vec<Head> {
+        let lines: Vec<LineKey> =
+            self.waiting.awake_lines().filter(|line| !self.waits_for_its_head(line)).cloned().collect();
         let mut heads: Vec<(usize, Turn, WantIx)> = Vec::new();
         for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
-            if let Some((turn, want)) = self.waiting.head(&line) {
+            if let Some((turn, want)) = self.waiting.head(&line)
+                && who(self.waiting.ask(want))
+            {
                 heads.push((self.round_of(wave, &line, &turn), turn, want));
             }
         }
@@ -108,6 +125,17 @@ impl Engine {
             (borrow, self.line_priority(self.waiting.line_of(head.want)), head.turn.clone())
         });
         heads
+    }
+
+    /// Whether the first of a line is waiting for its victims: as long as it does, nobody else of the line is
+    /// decided, if quota alone counts (Kueue 0.18, `stickyWorkload`). Where places count, the others go on
+    /// beside what is kept for it.
+    pub(crate) fn waits_for_its_head(&self, line: &LineKey) -> bool {
+        let LineKey::ClusterQueue(queue) = line else { return false };
+        let mut holds = self.holders.iter().filter_map(|id| self.gangs.get(id)?.hold.as_ref());
+        holds.any(|hold| {
+            hold.admission.policy == Policy::QuotaOnly && hold.admission.cluster_queue.as_ref() == Some(queue)
+        })
     }
 
     /// Which of the heads is next: the first, but under fair sharing the fairest of its tree.

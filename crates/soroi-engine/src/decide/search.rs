@@ -2,7 +2,10 @@
 //! gang on them. The first assignment of flavors (in the order that the queue's fungibility gives)
 //! for which all places exist wins; a flavor with quota and without places is passed over.
 
+mod walk;
 mod why;
+
+pub(super) use walk::{Tried, Walked};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -308,8 +311,7 @@ impl Search<'_> {
 
     fn without_places(&self, chosen: &[Flavors]) -> Answer {
         let sets = chosen.iter().enumerate().map(|(at, flavors)| self.paid(at, flavors, self.counts[at]));
-        let borrow =
-            chosen.iter().flat_map(|flavors| flavors.values()).map(|option| option.grade.borrow).max();
+        let borrow = chosen.iter().flat_map(|flavors| flavors.values()).map(|option| option.borrow).max();
         let (borrow, victims) = (borrow.unwrap_or(0), Vec::new());
         Answer { sets: sets.collect(), borrow, victims, without_victims: None }
     }

@@ -18,3 +18,4 @@ mod running;
 pub(crate) mod script;
 mod slices;
 mod start;
+mod walked;

@@ -14,6 +14,7 @@ use crate::place::{PlaceRequest, PodSetRequest, place};
 use crate::preempt::{self, Candidate, FairRule, Possibility, Preemptor, Room, is_considered, possibility};
 use crate::quota::kueue::Tree;
 use crate::quota::{FlavorResource, Sum};
+use crate::reason::QueueInactive;
 use crate::resources::Requests;
 use crate::topology::Grain;
 use crate::world::World;
@@ -62,11 +63,12 @@ impl Engine {
 }
 
 /// All who hold quota of the tree that the queue belongs to, do not leave for somebody else, and whom a gang
-/// of this priority and age may have evicted as far as they alone tell.
+/// of this priority and age may have evicted as far as they alone tell. Those of a queue that is stopped, or
+/// inactive for another reason, stay (Kueue 0.18: such queues are no part of the snapshot).
 pub(super) fn candidates<'a>(
     gangs: &'a Gangs,
     payers: &'a Payers,
-    tree: &'a Tree,
+    (tree, inactive): (&'a Tree, &'a BTreeMap<Name, QueueInactive>),
     queue: &'a ClusterQueue,
     (priority, queued_at): (i32, Millis),
     now: Millis,
@@ -74,7 +76,8 @@ pub(super) fn candidates<'a>(
     let (own, rules) = (&queue.name, queue.preemption);
     let rule = move |payer: &Name| if payer == own { rules.within_queue } else { rules.reclaim };
     let related = tree.who_borrows_beside(own, payers);
-    let related = related.filter(move |(payer, _)| rule(payer) != Preemptible::Never);
+    let related =
+        related.filter(move |(payer, _)| rule(payer) != Preemptible::Never && !inactive.contains_key(*payer));
     let ids = related.flat_map(|(payer, ids)| ids.iter().map(move |id| (payer, id)));
     let allowed = move |(payer, id): &(&'a Name, &'a GangId)| {
         let fact = gangs.get(*id).and_then(|state| state.fact.as_ref());
@@ -296,39 +299,51 @@ impl Preempting<'_> {
         asked: &BTreeMap<Name, Sum>,
         taken: &BTreeMap<FlavorResource, Sum>,
     ) -> Vec<FlavorOption> {
-        let mut options = Vec::new();
-        for refusal in refused.iter().filter(|refusal| refusal.short) {
-            let wanted = asked.iter().filter_map(|(resource, sum)| {
-                let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
-                let sum = *sum + taken.get(&what).copied().unwrap_or(0);
-                Some((what, sum)).filter(|(what, sum)| *sum > ground.tree.available(&ground.queue.name, what))
-            });
-            let each: Vec<(Possibility, u32)> =
-                wanted.map(|(what, sum)| self.possibility(ground, what, sum)).collect();
-            let worst = each.iter().map(|(possible, _)| *possible).min().unwrap_or(Possibility::NoCandidates);
-            let borrow = each.iter().map(|(_, borrow)| *borrow).max().unwrap_or(0);
-            let means = match worst {
-                Possibility::NoCandidates => continue,
-                Possibility::Preempt => Means::Preempt,
-                Possibility::Reclaim => Means::Reclaim,
+        let short = refused.iter().filter(|refusal| refusal.short);
+        let options = short.filter_map(|refusal| self.once_others_left(ground, refusal, asked, taken));
+        // Who leaves for one resource may be enough for another; of one alone it is known.
+        options.filter(|option| option.grade.means != Means::Nobody || asked.len() > 1).collect()
+    }
+
+    /// How a flavor that is short now would get its quota: as the worst of its resources does (Kueue, the
+    /// representative mode). `None`: Kueue would not look for victims.
+    pub(super) fn once_others_left(
+        &self,
+        ground: Ground<'_>,
+        refusal: &Refusal,
+        asked: &BTreeMap<Name, Sum>,
+        taken: &BTreeMap<FlavorResource, Sum>,
+    ) -> Option<FlavorOption> {
+        let (tree, queue) = (ground.tree, &ground.queue.name);
+        let (mut worst, mut highest): (Option<Grade>, u32) = (None, 0);
+        for (resource, sum) in asked {
+            let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
+            let sum = *sum + taken.get(&what).copied().unwrap_or(0);
+            let grade = if sum <= tree.available(queue, &what) {
+                Grade { means: Means::Fits, borrow: tree.borrow_height(queue, &what, sum) }
+            } else if !is_considered(tree, queue, self.rules, &what, sum, self.fair.is_some()) {
+                return None;
+            } else {
+                let (possible, borrow) = self.possibility(ground, what, sum);
+                let means = match possible {
+                    Possibility::NoCandidates => Means::Nobody,
+                    Possibility::Preempt => Means::Preempt,
+                    Possibility::Reclaim => Means::Reclaim,
+                };
+                Grade { means, borrow }
             };
-            let (position, flavor) = (refusal.position, refusal.flavor.clone());
-            options.push(FlavorOption { position, flavor, grade: Grade { means, borrow } });
+            highest = highest.max(grade.borrow);
+            if worst.is_none_or(|worst| worst.beats(grade, ground.queue.fungibility)) {
+                worst = Some(grade);
+            }
         }
-        options
+        let (position, flavor) = (refusal.position, refusal.flavor.clone());
+        worst.map(|grade| FlavorOption { position, flavor, grade, borrow: highest })
     }
 
     /// What preemption could do about one resource of a flavor, and how high it would still borrow.
-    pub(super) fn possibility(
-        &self,
-        ground: Ground<'_>,
-        what: FlavorResource,
-        sum: Sum,
-    ) -> (Possibility, u32) {
+    fn possibility(&self, ground: Ground<'_>, what: FlavorResource, sum: Sum) -> (Possibility, u32) {
         let (tree, queue) = (ground.tree, &ground.queue.name);
-        if !is_considered(tree, queue, self.rules, &what, sum, self.fair.is_some()) {
-            return (Possibility::NoCandidates, 0);
-        }
         let (short, usage) = (BTreeSet::from([what.clone()]), BTreeMap::from([(what, sum)]));
         let preemptor = Preemptor {
             queue,

@@ -69,6 +69,7 @@ impl Search<'_> {
                 position: refusal.position,
                 flavor: refusal.flavor.clone(),
                 grade: Grade { means: Means::Fits, borrow: 0 },
+                borrow: 0,
             });
             let choice = options.fit.first().cloned().or(short);
             for refusal in options.refused {

@@ -1,0 +1,148 @@
+//! What a gang gets that needs quota alone: what Kueue would give it (policy QuotaOnly).
+//!
+//! Each attempt is one walk over the flavors (`search::walk`), for all pods, then for fewer. As long as walks
+//! stop before the last flavor and nothing comes of them, the next one begins where the last one stopped.
+
+use super::admit::is_early;
+use super::assign::Ground;
+use super::search::{Answer, Findings, NoAnswer, Search, Tried, Walked};
+use super::victims::{Preempting, candidates};
+use super::wanted::Start;
+use crate::engine::Engine;
+use crate::event::{GangId, Millis, Policy};
+use crate::reason::Reason;
+
+/// How many walks one decision takes: each passes over one flavor more, and a gang has not that many.
+const WALKS_MAX: usize = 32;
+
+impl Engine {
+    /// Whether Kueue's choice is made for it: it needs quota alone, all of it at once.
+    pub(super) fn walks(&self, start: &Start) -> bool {
+        let all = start.sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
+        start.policy == Policy::QuotaOnly
+            && start.cluster_queue.is_some()
+            && start.volcano_queue.is_none()
+            && start.minima.total() >= all
+    }
+
+    /// The first answer that a walk has; `explained`: with the reason if there is none.
+    pub(super) fn first_walked(
+        &mut self,
+        id: &GangId,
+        start: &Start,
+        explained: bool,
+        now: Millis,
+    ) -> Result<Answer, NoAnswer> {
+        let tree = &self.quotas.kueue;
+        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
+        let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
+        let candidates = match (start.rank, queue) {
+            (Some(rank), Some(queue)) => {
+                candidates(&self.gangs, &self.payers, (tree, &self.inactive), queue, rank, now)
+            }
+            _ => Vec::new(),
+        };
+        let preempting = match (start.rank, queue) {
+            (Some((priority, queued_at)), Some(queue)) => Some(Preempting {
+                rules: queue.preemption,
+                early: is_early(queue.fungibility),
+                priority,
+                queued_at,
+                candidates: &candidates,
+                fair: self.settings.fair_sharing.as_deref(),
+                evicted_by: &self.gangs[id].preempted_by,
+                gangs: &self.gangs,
+                holders: &self.holders,
+            }),
+            _ => None,
+        };
+        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
+        let full: Vec<u32> = start.sets.iter().map(|set| set.count).collect();
+        let mut search = Search {
+            world,
+            cluster,
+            ceilings,
+            ground,
+            start,
+            counts: full.clone(),
+            minima: None,
+            placing: false,
+            preempting,
+            findings: Findings::default(),
+        };
+        let found = search.attempts(full.clone());
+        let wants_reason = explained && found.as_ref().is_none_or(|answer| !answer.victims.is_empty());
+        search.counts = full;
+        let no = if wants_reason { search.into_reason() } else { search.unexplained() };
+        let none_left = candidates.is_empty();
+        match found {
+            Some(answer) if answer.victims.is_empty() => Ok(answer),
+            Some(answer) => {
+                // A flavor that has quota is passed over for one that others have to leave.
+                let silent = matches!(&no.reason, Reason::NoFlavor(problems) if problems.is_empty());
+                match silent {
+                    true => Ok(self.with_reason(start, answer)),
+                    false => Ok(Answer { without_victims: Some(no.reason), ..answer }),
+                }
+            }
+            None if none_left => Err(no),
+            None => {
+                // Whatever is given back may be what those who could leave do not give.
+                let mut no = no;
+                no.blockers.extend(self.any_gain(start));
+                Err(no)
+            }
+        }
+    }
+}
+
+impl Search<'_> {
+    /// Walk after walk, each for all pods and then for fewer.
+    fn attempts(&mut self, full: Vec<u32>) -> Option<Answer> {
+        let mut before = Tried::default();
+        for _ in 0..WALKS_MAX {
+            self.counts.clone_from(&full);
+            let (walked, tried) = self.walk(&before);
+            match walked {
+                Walked::Answer(answer) => return Some(answer),
+                Walked::Promised => return None,
+                Walked::Nothing => {}
+            }
+            if let Some(answer) = self.fewer(&full, &before) {
+                return Some(answer);
+            }
+            if !tried.is_open() {
+                return None;
+            }
+            before = tried;
+        }
+        None
+    }
+
+    /// As many pods as there is quota for of the set of which fewer would do (Kueue, `PodSetReducer`: what fits
+    /// fewer is taken never to fit more, so half of what is open is tried each time).
+    fn fewer(&mut self, full: &[u32], before: &Tried) -> Option<Answer> {
+        let sets = &self.start.sets;
+        let most = sets.iter().filter_map(|set| Some(set.count.saturating_sub(set.least?))).max()?;
+        let less = |less: u32| -> Vec<u32> {
+            let counts = self.start.sets.iter().zip(full);
+            counts
+                .map(|(set, all)| set.least.map_or(*all, |least| all.saturating_sub(less).max(least)))
+                .collect()
+        };
+        let (mut low, mut high) = (1, most + 1);
+        let mut best: Option<(u32, Answer)> = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            self.counts = less(middle);
+            match self.walk(before).0 {
+                Walked::Answer(answer) => {
+                    best = Some((middle, answer));
+                    high = middle;
+                }
+                _ => low = middle + 1,
+            }
+        }
+        best.filter(|(at, _)| *at == low).map(|(_, answer)| answer)
+    }
+}
