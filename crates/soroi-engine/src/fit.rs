@@ -60,6 +60,13 @@ pub fn node_problem(ask: &Ask, node: &Node) -> Option<NodeProblem> {
     ask.shape.unserved.map(NodeProblem::Unserved)
 }
 
+/// Whether the pod tolerates all taints of a node that keep pods away, the one that a cordon stands for
+/// included.
+pub(crate) fn tolerates_node(ask: &Ask, node: &Node) -> bool {
+    (!node.unschedulable || ask.tolerates(&unschedulable_taint()))
+        && node.taints.iter().all(|taint| !repels(taint) || ask.tolerates(taint))
+}
+
 /// Whether the pod's selector and affinity, and the selector of its flavors, mean the node.
 pub(crate) fn selects_node(ask: &Ask, node: &Node) -> bool {
     has_labels(&ask.node_labels, &node.labels)

@@ -107,6 +107,14 @@ pub struct Spread {
     pub honours_taints: bool,
 }
 
+impl Spread {
+    /// Whether pods that are there count. Under a selector that selects every pod they do not, only the
+    /// one that comes counts itself (kube-scheduler 1.36, `countPodsMatchSelector`).
+    pub fn counts_anybody(&self) -> bool {
+        self.pods.labels.as_ref().is_none_or(|labels| !labels.is_empty())
+    }
+}
+
 /// As whom a pod is meant by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Who {

@@ -180,10 +180,12 @@ pub(crate) fn called(name: &str) -> Arc<Who> {
 
 /// Takes in what a word says of other pods; says whether it does.
 pub(crate) fn demand(demands: &mut Neighbours, key: &str, value: &str) -> bool {
+    let named = |name: &str| Expression { key: "app".into(), op: Operator::In(vec![name.into()]) };
     let pods = |name: &str| PodSelector {
         namespaces: vec!["ns".into()],
         namespace_selector: None,
-        labels: Some(vec![Expression { key: "app".into(), op: Operator::In(vec![name.into()]) }]),
+        // `*`: whatever their labels are.
+        labels: Some(Some(name).filter(|name| *name != "*").map(named).into_iter().collect()),
     };
     let mut words = value.split(':');
     let mut word = || words.next().unwrap_or_default();

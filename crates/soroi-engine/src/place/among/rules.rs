@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::part::Part;
 use crate::cluster::{Cluster, Count, NodeIx};
 use crate::event::{Name, Neighbours, PodSelector, Spread};
-use crate::fit::{repels, selects_node, tolerated};
+use crate::fit::{selects_node, tolerates_node};
 use crate::reason::NodeProblem;
 use crate::resources::{ResourceIx, Space};
 
@@ -159,16 +159,16 @@ impl Rules {
         let ask = parts[at].need.ask.clone();
         let counts = |node: &crate::event::Node| {
             let has_all = demands.spread.iter().all(|one| node.labels.contains_key(&one.topology_key));
-            let tolerations = || ask.shape.tolerations.iter().chain(&ask.tolerations);
             has_all
                 && (!spread.honours_affinity || selects_node(&ask, node))
-                && (!spread.honours_taints
-                    || node.taints.iter().all(|taint| !repels(taint) || tolerated(taint, tolerations())))
+                && (!spread.honours_taints || tolerates_node(&ask, node))
         };
         let counter = self.add_counter(cluster, domains, &spread.topology_key, counts, true);
         let kind = std::slice::from_ref(&spread.pods);
-        self.fill(cluster, counter, kind, |count| count.staying);
-        self.raised_by(cluster, counter, kind, parts);
+        if spread.counts_anybody() {
+            self.fill(cluster, counter, kind, |count| count.staying);
+            self.raised_by(cluster, counter, kind, parts);
+        }
         let own = u32::from(is_of(cluster, kind, &parts[at]));
         let (max_skew, min_domains) = (spread.max_skew, spread.min_domains);
         self.parts[at].spread.push(SpreadRule { counter, max_skew, min_domains, own });

@@ -49,6 +49,7 @@ fn demands() -> impl Strategy<Value = String> {
         "spread=zone:x:2",
         "spread=zone:x:1:3",
         "spread=zone:y:1:1:all",
+        "spread=zone:*:1:2",
         "port=80",
         "port=81",
     ]);
@@ -195,7 +196,9 @@ impl World {
             let mut domains: BTreeMap<&Name, u32> = BTreeMap::new();
             for at in (0..self.nodes.len()).filter(counts_at) {
                 let there = self.seated.iter().filter(|one| one.node == at);
-                let there = there.filter(|one| self.is(&spread.pods, one.pod)).count();
+                // A selector that is empty selects everybody, and kube-scheduler counts nobody then.
+                let any = !spread.pods.labels.as_deref().is_some_and(<[_]>::is_empty);
+                let there = there.filter(|one| any && self.is(&spread.pods, one.pod)).count();
                 *domains.entry(self.value(at, &spread.topology_key).unwrap()).or_default() += there as u32;
             }
             let least = match (domains.len() as u32) < spread.min_domains {
