@@ -23,6 +23,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
@@ -118,6 +119,8 @@ pub(crate) struct Shared {
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) body_bytes_max: usize,
     registry: RwLock<Arc<Registry>>,
+    /// Requests that were begun.
+    requests: AtomicU64,
 }
 
 impl std::fmt::Debug for Shared {
@@ -155,6 +158,7 @@ impl ApiServer {
             admission: options.admission,
             body_bytes_max: options.body_bytes_max,
             registry: RwLock::new(Arc::new(Registry::builtin())),
+            requests: AtomicU64::new(0),
         });
         builtin::bootstrap(&shared, options.crds);
         Self { shared }
@@ -178,6 +182,13 @@ pub struct ApiService {
     shared: Arc<Shared>,
 }
 
+impl ApiService {
+    /// How many requests the server was asked, by all clients together; a watch is one.
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(Ordering::Relaxed)
+    }
+}
+
 impl<B> tower::Service<Request<B>> for ApiService
 where
     B: http_body::Body + Send + 'static,
@@ -194,6 +205,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
+        shared.requests.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move { Ok(route::answer(shared, request).await) })
     }
 }

@@ -61,6 +61,8 @@ pub struct Outcome {
     pub changes: u64,
     /// How often the stage made trouble.
     pub faults: u32,
+    /// Requests that the API server was asked, by everybody; where that is not known, none.
+    pub api_requests: u64,
     /// In an update run: what was seen in place of what was expected, by the step's line.
     pub seen: BTreeMap<usize, Vec<String>>,
 }
@@ -134,6 +136,7 @@ pub async fn play(
     player.outcome.writes = player.stage.writes();
     player.outcome.requests = player.stage.log();
     player.outcome.faults = player.stage.faults();
+    player.outcome.api_requests = player.stage.api_requests();
     player.outcome.changes = lock(&player.world).changes();
     match played {
         Ok(()) => Ok(player.outcome),
@@ -209,6 +212,9 @@ impl Player<'_> {
         for step in group {
             let note = format!("$ {}", step.text);
             lock(&self.world).note(self.clock.now(), &note);
+            if !matches!(step.action, Action::Wait(_)) {
+                lock(&self.world).last_deed = Some(self.clock.now());
+            }
             if let Action::Lull { begins } = step.action {
                 self.lull(begins).await?;
             }

@@ -5,11 +5,13 @@
 //! list of invariants. Knows the world; never the product's memory.
 
 mod deed;
+pub(crate) mod evicted;
 mod gone;
 mod late;
 pub(crate) mod lately;
 mod lead;
 pub(crate) mod paid;
+pub(crate) mod seat;
 pub(crate) mod seeing;
 pub(crate) mod vain;
 mod whole;
@@ -61,6 +63,7 @@ pub fn on_change(world: &mut World, changed: &[Changed], now: Timestamp, limits:
     }
     whole::on_change(world, changed, now);
     wrong.extend(paid::check(world, changed, now));
+    wrong.extend(evicted::check(world, changed, now, limits));
     wrong.extend(forbidden(world));
     if changed.iter().any(|changed| changed.key.0 == kind::CLUSTER_QUEUE) {
         wrong.extend(negative_usage(world));
@@ -122,6 +125,10 @@ fn bind(world: &mut World, key: &Key, now: Timestamp, limits: &Limits) {
         violate(world, violation);
     }
     let over = if ours { overfull(world, &node, now, limits) } else { None };
+    let bound_by_product = limits.placement.all_or_nothing() && ours && !late::is_late(world, &pod, now);
+    if let Some(violation) = bound_by_product.then(|| seat::check(world, &pod, now)).flatten() {
+        violate(world, violation);
+    }
     world.bound_to.insert(uid, node.clone());
     if let Some(what) = over {
         violate(world, format!("the bind of pod {} overfills node {node}: {what}", key.2));

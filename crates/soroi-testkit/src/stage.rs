@@ -99,6 +99,10 @@ pub trait Stage {
     fn writes(&self) -> u64;
     /// How often the stage itself made trouble.
     fn faults(&self) -> u32;
+    /// How many requests the API server was asked, if this place can tell.
+    fn api_requests(&self) -> u64 {
+        0
+    }
     /// The product's last requests, for the trace of a failure.
     fn log(&self) -> Vec<String>;
     /// Why the product ended although nobody stopped it; `None` while it runs as it should.
@@ -217,6 +221,10 @@ impl Stage for EmbeddedStage {
 
     fn faults(&self) -> u32 {
         self.wire.faults()
+    }
+
+    fn api_requests(&self) -> u64 {
+        self.service.requests()
     }
 
     fn log(&self) -> Vec<String> {

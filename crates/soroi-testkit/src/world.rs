@@ -38,19 +38,26 @@ pub struct Changed {
 /// The objects now, and the history that they do not show.
 #[derive(Debug, Default)]
 pub struct World {
-    objects: BTreeMap<Key, Value>,
+    /// By kind, namespace, name: asked for on every change, so that keys of one kind are not compared by it.
+    objects: BTreeMap<Kind, BTreeMap<String, BTreeMap<String, Value>>>,
     started: Option<Timestamp>,
     trace: VecDeque<String>,
     /// Uid of a pod to the node that it was bound to first.
     pub(crate) bound_to: BTreeMap<String, String>,
     /// When a node was last seen to have become smaller.
     pub(crate) shrank: BTreeMap<String, Timestamp>,
+    /// Since when a node has been shut for pods.
+    pub(crate) shut: BTreeMap<String, Timestamp>,
+    /// Nodes that have moved to other domains at some time, or may have.
+    pub(crate) moved: BTreeSet<String>,
     evictions: BTreeMap<GangRef, u32>,
     failed: BTreeMap<GangRef, BTreeSet<String>>,
     /// Since when a gang has had some bound pods but fewer than its minimum.
     pub(crate) between: BTreeMap<GangRef, Timestamp>,
     /// What the product can know, and what met it.
     pub(crate) seeing: crate::rule::seeing::Seeing,
+    /// When each plan, by uid, came to its phase.
+    pub(crate) phased: BTreeMap<String, Timestamp>,
     /// Uids of plans under which a member was bound.
     pub(crate) begun: BTreeSet<String>,
     /// What gangs were made of a while ago.
@@ -74,6 +81,10 @@ pub struct World {
     pub(crate) late: BTreeMap<String, Timestamp>,
     /// What was held of quotas.
     pub(crate) paid: crate::rule::paid::Paid,
+    /// Who is told to leave for whom.
+    pub(crate) evicted: crate::rule::evicted::Evicted,
+    /// When the story last did something.
+    pub(crate) last_deed: Option<Timestamp>,
     /// What must never be true.
     pub(crate) forbidden: Vec<Condition>,
     /// What was broken, in order of appearance.
@@ -96,16 +107,16 @@ impl World {
 
     /// The object, if it is there.
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
-        self.objects.get(&(kind, namespace.to_owned(), name.to_owned()))
+        self.objects.get(&kind)?.get(namespace)?.get(name)
     }
 
     /// All objects of a kind, by namespace and name.
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Value> {
-        let from = (kind, String::new(), String::new());
-        self.objects
-            .range(from..)
-            .take_while(move |((found, _, _), _)| *found == kind)
-            .map(|(_, object)| object)
+        self.objects.get(&kind).into_iter().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Value> {
+        self.objects.get_mut(&key.0)?.get_mut(&key.1)?.remove(&key.2)
     }
 
     /// The last happenings, oldest first.
@@ -165,18 +176,14 @@ impl World {
             Change::Reset(objects) => {
                 let fresh: BTreeMap<Key, Value> =
                     objects.into_iter().map(|object| (key(kind, &object), object)).collect();
-                let gone: Vec<Key> = self
-                    .objects
-                    .keys()
-                    .filter(|known| known.0 == kind && !fresh.contains_key(*known))
-                    .cloned()
-                    .collect();
+                let known = self.all(kind).map(|object| key(kind, object));
+                let gone: Vec<Key> = known.filter(|known| !fresh.contains_key(known)).collect();
                 let mut changed = Vec::new();
                 for key in gone {
                     changed.push(self.remove(key, now));
                 }
                 for (key, object) in fresh {
-                    if self.objects.get(&key) != Some(&object) {
+                    if self.get(key.0, &key.1, &key.2) != Some(&object) {
                         changed.push(self.set(key, object, now));
                     }
                 }
@@ -193,7 +200,7 @@ impl World {
 
     fn set(&mut self, key: Key, object: Value, now: Timestamp) -> Changed {
         self.changes += 1;
-        let before = self.objects.remove(&key);
+        let before = self.take(&key);
         for line in told(&key, before.as_ref(), &object) {
             self.note(now, &line);
         }
@@ -201,18 +208,30 @@ impl World {
             kind::POD => self.pod_history(&object),
             kind::NODE => self.node_history(before.as_ref(), &object, now),
             kind::WORKLOAD => self.workload_history(before.as_ref(), &object),
+            kind::GANG_PLAN => {
+                let phase = |plan: &Value| plan["status"]["phase"].clone();
+                if before.as_ref().map(phase) != Some(phase(&object)) {
+                    self.phased.insert(text(&object["metadata"]["uid"]).to_owned(), now);
+                }
+            }
             kind::LEASE => {
                 self.epoch = self.epoch.max(object["spec"]["leaseTransitions"].as_i64().unwrap_or(0));
             }
             _ => {}
         }
-        self.objects.insert(key.clone(), object);
+        let of_kind = self.objects.entry(key.0).or_default();
+        of_kind.entry(key.1.clone()).or_default().insert(key.2.clone(), object);
         Changed { key, before }
     }
 
     fn remove(&mut self, key: Key, now: Timestamp) -> Changed {
         self.changes += 1;
-        let before = self.objects.remove(&key);
+        let before = self.take(&key);
+        if key.0 == kind::NODE {
+            self.shut.remove(&key.2);
+            // It may be made again with other labels.
+            self.moved.insert(key.2.clone());
+        }
         if before.is_some() && key.0 != kind::EVENT {
             self.note(now, &format!("{} {} gone", key.0.word, key.2));
         }
@@ -231,8 +250,16 @@ impl World {
     fn node_history(&mut self, before: Option<&Value>, node: &Value, now: Timestamp) {
         let room = amounts(&node["status"]["allocatable"]);
         let had = before.map(|before| amounts(&before["status"]["allocatable"])).unwrap_or_default();
+        let name = text(&node["metadata"]["name"]).to_owned();
         if had.iter().any(|(resource, had)| room.get(resource).copied().unwrap_or(0) < *had) {
-            self.shrank.insert(text(&node["metadata"]["name"]).to_owned(), now);
+            self.shrank.insert(name.clone(), now);
+        }
+        if before.is_some_and(|before| domains(before) != domains(node)) {
+            self.moved.insert(name.clone());
+        }
+        match crate::rule::seat::is_shut(node) {
+            true => _ = self.shut.entry(name).or_insert(now),
+            false => _ = self.shut.remove(&name),
         }
     }
 
@@ -245,6 +272,12 @@ impl World {
             }
         }
     }
+}
+
+/// The labels of a node that say where it is.
+fn domains(node: &Value) -> Vec<(&String, &Value)> {
+    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter(|(key, _)| key.starts_with("topology.")).collect()
 }
 
 fn key(kind: Kind, object: &Value) -> Key {

@@ -45,6 +45,7 @@ struct Totals {
     steps: u64,
     writes: u64,
     faults: u64,
+    requests: u64,
     failures: Vec<(Drawn, Box<Failure>)>,
 }
 
@@ -72,12 +73,25 @@ fn main() -> ExitCode {
     if !failed.is_empty() {
         println!("\nseeds that failed: {failed:?}");
     }
-    let Totals { seeds, steps, writes, faults, .. } = totals;
+    let Totals { seeds, steps, writes, faults, requests, .. } = totals;
     let (failures, secs) = (failed.len(), started.elapsed().as_secs_f64());
+    let busy = processor_secs().unwrap_or(secs);
+    let rate = requests as f64 / busy.max(f64::MIN_POSITIVE);
     println!(
-        "\n{seeds} seeds, {steps} steps, {writes} writes, {faults} faults, {failures} failures, {secs:.1} s"
+        "\n{seeds} seeds, {steps} steps, {writes} writes, {faults} faults, {failures} failures, {secs:.1} s; \
+         {requests} API requests, {rate:.0} per second of one core"
     );
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How long this process has computed, on all cores together; `None` where that cannot be read.
+fn processor_secs() -> Option<f64> {
+    // Linux counts in hundredths of a second, whatever the kernel's own ticks are (proc(5), USER_HZ).
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold anything but is in parentheses; user and system time are the 12th and 13th word after it.
+    let words = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
+    let ticks: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+    (ticks.len() == 2).then(|| ticks.iter().sum::<u64>() as f64 / 100.0)
 }
 
 /// Reads the arguments; `None`: there is nothing to play.
@@ -133,6 +147,7 @@ fn play_all(wanted: &Wanted, started: Instant) -> Totals {
                             totals.steps += outcome.changes;
                             totals.writes += outcome.writes;
                             totals.faults += u64::from(outcome.faults);
+                            totals.requests += outcome.api_requests;
                         }
                         Err(failure) => totals.failures.push((drawn, failure)),
                     }

@@ -5,8 +5,8 @@
 //! only asked about its transitions, all as Kubernetes 1.36 does
 //! (`apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go`).
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::objects::{Key, Map};
@@ -115,6 +115,19 @@ thread_local! {
     static FUNCTIONS: Context<'static> = Context::default().with_all();
 }
 
+/// The calls by which values are converted, compiled once: to parse one takes longer than all that it does.
+static CALLS: LazyLock<BTreeMap<&str, Program>> = LazyLock::new(|| {
+    let calls = ["timestamp(self)", "duration(self)", "base64.decode(self)", OF_OLD, NONE];
+    calls.into_iter().filter_map(|call| Some((call, Program::compile(call).ok()?))).collect()
+});
+const OF_OLD: &str = "optional.of(oldSelf)";
+const NONE: &str = "optional.none()";
+
+/// What one of them gives.
+fn called(call: &str, scope: &Context<'_>) -> Option<Cel> {
+    CALLS.get(call)?.execute(scope).ok()
+}
+
 impl Schema {
     /// Asks the rules at and below a node. `unchanged` says that an ancestor is as it was.
     pub(super) fn check_rules(
@@ -190,8 +203,8 @@ impl Schema {
                 if rule.optional_old {
                     // Such rules see an optional: `oldSelf.hasValue()`, `oldSelf.value()`.
                     let mut inner = scope.new_inner_scope();
-                    let call = if known { "optional.of(oldSelf)" } else { "optional.none()" };
-                    let wrapped = Program::compile(call).ok().and_then(|p| p.execute(&scope).ok());
+                    let call = if known { OF_OLD } else { NONE };
+                    let wrapped = called(call, &scope);
                     inner.add_variable_from_value("oldSelf", wrapped.unwrap_or(Cel::Null));
                     errors.extend(rule.check(&inner, node.kind, value, path));
                 } else {
@@ -267,8 +280,7 @@ fn text_to_cel(node: &Node, text: &str) -> Cel {
     FUNCTIONS.with(|functions| {
         let mut scope = functions.new_inner_scope();
         scope.add_variable_from_value("self", plain.clone());
-        let program = Program::compile(call).ok();
-        program.and_then(|p| p.execute(&scope).ok()).unwrap_or(plain)
+        called(call, &scope).unwrap_or(plain)
     })
 }
 

@@ -23,6 +23,9 @@ use crate::world::{GangView, World, gangs_of_pod, is_true, text};
 /// Lease and the longest request: a leader that has not renewed for so long writes no more.
 const TERM_MAX: SignedDuration = SignedDuration::from_secs(20);
 
+/// The longest that a request is on its way.
+const ON_ITS_WAY_MAX: SignedDuration = SignedDuration::from_secs(5);
+
 /// What is wrong with a write.
 pub(super) fn check(world: &mut World, sight: &Sight, now: Timestamp, limits: &Limits) -> Vec<String> {
     let What::Wrote { method, body } = &sight.what else { return Vec::new() };
@@ -40,7 +43,7 @@ pub(super) fn check(world: &mut World, sight: &Sight, now: Timestamp, limits: &L
         wrong.extend(bound(world, path, body, now, limits));
     }
     if limits.placement == Placement::Unified && *method == Method::PATCH && releases(body) {
-        wrong.extend(released(world, path));
+        wrong.extend(released(world, path, now));
     }
     wrong
 }
@@ -80,8 +83,9 @@ fn releases(body: &Value) -> bool {
     }
 }
 
-/// A Job is released under a plan that is in force. One that fails is let go without.
-fn released(world: &World, path: &str) -> Option<String> {
+/// A Job is released under a plan that is in force, or was when the request was sent: an undo that begins
+/// meanwhile suspends it again. One that fails is let go without.
+fn released(world: &World, path: &str, now: Timestamp) -> Option<String> {
     let (key, _) = target(path).filter(|(key, _)| key.0 == kind::JOB)?;
     let job = world.get(kind::JOB, &key.1, &key.2)?;
     let ends = ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"];
@@ -89,7 +93,14 @@ fn released(world: &World, path: &str) -> Option<String> {
         return None;
     }
     let uid = text(&job["metadata"]["uid"]);
-    let stands = |plan: &Value| matches!(text(&plan["status"]["phase"]), "Committed" | "Settled");
+    let stands = |plan: &Value| match text(&plan["status"]["phase"]) {
+        "Committed" | "Settled" => true,
+        "Undoing" => {
+            let since = world.phased.get(text(&plan["metadata"]["uid"]));
+            since.is_some_and(|since| now.duration_since(*since) < ON_ITS_WAY_MAX)
+        }
+        _ => false,
+    };
     let found = world.all(kind::GANG_PLAN).any(|plan| is_of(plan, &key.1, uid) && stands(plan));
     (!found).then(|| format!("job {} was released and no plan says so", key.2))
 }

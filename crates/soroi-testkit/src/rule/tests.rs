@@ -161,6 +161,18 @@ fn a_job_is_released_under_a_plan() {
     story.gang(1, 0);
     story.writes(Method::PATCH, path, json!({"spec": {"suspend": false}}));
     assert_eq!(story.violations(), "");
+    // An undo began while the request was on its way.
+    let mut undoing = plan();
+    undoing["status"]["phase"] = json!("Undoing");
+    story.set(kind::GANG_PLAN, undoing);
+    story.passes(4);
+    story.writes(Method::PATCH, path, json!({"spec": {"suspend": false}}));
+    assert_eq!(story.violations(), "");
+    story.passes(1);
+    story.writes(Method::PATCH, path, json!({"spec": {"suspend": false}}));
+    assert_eq!(story.violations(), "job g was released and no plan says so");
+    let mut story = Story::new();
+    story.gang(1, 0);
     story.gone(kind::GANG_PLAN, plan());
     story.writes(Method::PATCH, path, json!({"spec": {"suspend": false}}));
     assert_eq!(story.violations(), "job g was released and no plan says so");
@@ -205,4 +217,122 @@ fn a_lease_is_taken_over_when_it_was_waited_out() {
     assert_eq!(taken(20, "a_1"), "");
     assert_eq!(taken(0, ""), "");
     assert_eq!(taken(10, "a_1"), "b_1 took the lease over 10.0 s after a_1 had renewed it");
+}
+
+#[test]
+fn nobody_is_put_onto_a_node_that_has_long_been_shut() {
+    let bound_after = |secs: i64, shut: bool| {
+        let mut story = Story::new();
+        story.gang(1, 1);
+        let mut node = node();
+        node["spec"] = json!({"unschedulable": shut});
+        story.set(kind::NODE, node);
+        story.passes(secs);
+        story.set(kind::POD, pod(0, true));
+        story.violations()
+    };
+    assert_eq!(bound_after(29, true), "");
+    assert_eq!(bound_after(31, true), "pod g-0 was bound to a, which has been shut for long");
+    assert_eq!(bound_after(31, false), "");
+}
+
+#[test]
+fn members_that_must_share_a_domain_are_not_put_apart() {
+    const RACK: &str = "topology.example.com/rack";
+    let bound = |racks: [&str; 2], moved: bool| {
+        let mut story = Story::new();
+        story.set(kind::JOB, job(2));
+        story.set(kind::GANG_PLAN, plan());
+        for (at, (name, rack)) in ["a", "b"].into_iter().zip(racks).enumerate() {
+            let mut on = node();
+            on["metadata"] = json!({"name": name, "labels": {RACK: if moved { "elsewhere" } else { rack }}});
+            story.set(kind::NODE, on.clone());
+            on["metadata"]["labels"][RACK] = json!(rack);
+            story.set(kind::NODE, on);
+            let mut pod = pod(at, true);
+            pod["metadata"]["annotations"] = json!({"kueue.x-k8s.io/podset-required-topology": RACK});
+            pod["spec"]["nodeName"] = json!(name);
+            story.set(kind::POD, pod);
+        }
+        story.violations()
+    };
+    assert_eq!(bound(["r1", "r1"], false), "");
+    let apart = format!(r#"pod g-1 must share a {RACK} with its gang, which is in {{"r1", "r2"}}"#);
+    assert_eq!(bound(["r1", "r2"], false), apart);
+    assert_eq!(bound(["r1", "r2"], true), "");
+}
+
+/// A Workload in the queue `main`.
+fn workload(name: &str, priority: i64, preempted: bool) -> Value {
+    let evicted = json!([{"type": "Evicted", "status": "True", "reason": "Preempted"}]);
+    let conditions = if preempted { evicted } else { json!([]) };
+    json!({
+        "metadata": named(name), "spec": {"queueName": "main", "priority": priority},
+        "status": {"conditions": conditions, "admission": {"clusterQueue": "main"}},
+    })
+}
+
+/// What the gang `high` keeps while `low` leaves.
+fn hold() -> Value {
+    json!({
+        "metadata": named("hold"),
+        "spec": {
+            "gang": {"name": "high", "uid": "uid-high"}, "clusterQueue": "main",
+            "victims": [{"name": "low", "uid": "uid-low"}],
+        },
+        "status": {"phase": "Holding"},
+    })
+}
+
+fn preempting(rule: &str, low: i64, high: i64) -> Story {
+    let mut story = Story::new();
+    let preemption = json!({"withinClusterQueue": rule});
+    story.set(kind::CLUSTER_QUEUE, json!({"metadata": {"name": "main"}, "spec": {"preemption": preemption}}));
+    story.set(kind::WORKLOAD, workload("low", low, false));
+    story.set(kind::WORKLOAD, workload("high", high, false));
+    story
+}
+
+#[test]
+fn a_victim_leaves_for_somebody_whom_a_plan_names_and_whose_queue_may() {
+    let told = |rule: &str, high: i64, planned: bool| {
+        let mut story = preempting(rule, 0, high);
+        if planned {
+            story.set(kind::GANG_PLAN, hold());
+        }
+        story.set(kind::WORKLOAD, workload("low", 0, true));
+        story.violations()
+    };
+    assert_eq!(told("LowerPriority", 1, true), "");
+    assert_eq!(told("LowerPriority", 1, false), "low was evicted for another, and no plan says for whom");
+    let wrong = |rule: &str| {
+        format!("low of main (priority 0) was evicted for high of main (priority 0), whose queue says {rule}")
+    };
+    assert_eq!(told("LowerPriority", 0, true), wrong("LowerPriority"));
+    assert_eq!(told("LowerOrNewerEqualPriority", 0, true), "");
+    assert_eq!(told("Never", 0, true), wrong("Never"));
+}
+
+#[test]
+fn who_has_had_others_evicted_starts_when_they_are_gone() {
+    let ends = |starts: bool, disturbed: bool| {
+        let mut story = preempting("LowerPriority", 0, 1);
+        story.world.lull(true);
+        story.set(kind::GANG_PLAN, hold());
+        story.set(kind::WORKLOAD, workload("low", 0, true));
+        story.now += SignedDuration::from_secs(1);
+        if disturbed {
+            story.world.last_deed = Some(story.now);
+        }
+        let mut committed = hold();
+        committed["status"]["phase"] = json!("Committed");
+        match starts {
+            true => story.set(kind::GANG_PLAN, committed),
+            false => story.gone(kind::GANG_PLAN, hold()),
+        }
+        story.violations()
+    };
+    assert_eq!(ends(true, false), "");
+    assert_eq!(ends(false, false), "low left for high, which did not start");
+    assert_eq!(ends(false, true), "");
 }

@@ -26,6 +26,11 @@ pub(crate) struct Vain {
 }
 
 impl World {
+    /// Whether all is settled, and nothing goes wrong.
+    pub(super) fn is_in_lull(&self) -> bool {
+        self.vain.lull
+    }
+
     /// A lull begins, in which everything is settled, or ends.
     pub(crate) fn lull(&mut self, begins: bool) {
         self.vain = Vain { lull: begins, since: BTreeMap::new() };
@@ -44,10 +49,10 @@ pub(super) fn check(world: &mut World, now: Timestamp, limits: &Limits) -> Vec<S
     let waiting = fits::in_vain(world, limits.placement);
     let known = std::mem::take(&mut world.vain.since);
     let mut late = Vec::new();
-    for (gang, told) in waiting {
+    for (gang, how, told) in waiting {
         let since = known.get(&gang).copied().unwrap_or(now);
         if now.duration_since(since) > VAIN_MAX {
-            late.push(format!("gang {} was not woken: {told}", gang.name));
+            late.push(format!("gang {} was not woken although it fits{how}: {told}", gang.name));
         }
         world.vain.since.insert(gang, since);
     }

@@ -20,6 +20,17 @@ const IN_A_LULL: (u64, u64) = (2, 5);
 const CROWD: (u64, u64) = (2, 4);
 /// Gangs of which some exist at once.
 const NAMES: u64 = 6;
+/// Whom the gangs of a queue preempt: half of the time nobody; the second half makes a difference only in a cohort.
+const PREEMPTS: [&str; 8] = [
+    "",
+    "",
+    " within=LowerPriority",
+    " within=LowerOrNewerEqualPriority",
+    "",
+    " within=LowerPriority reclaim=Any",
+    " within=LowerOrNewerEqualPriority reclaim=LowerPriority",
+    " within=LowerPriority reclaim=LowerPriority whileborrowing",
+];
 
 /// The story of `seed`.
 pub fn draw(seed: u64) -> Drawn {
@@ -98,20 +109,40 @@ struct Site {
     racks: u64,
     /// A topology of racks and hosts on the flavor.
     topology: bool,
-    queues: Vec<(&'static str, u64)>,
+    queues: Vec<Queue>,
     cohort: bool,
+    /// Whom the queues' gangs preempt.
+    preempts: &'static str,
+}
+
+/// A ClusterQueue of a story.
+struct Queue {
+    name: &'static str,
+    gpus: u64,
+    /// What it may borrow of its cohort, and what it lends; `None`: all.
+    borrows: Option<u64>,
+    lends: Option<u64>,
 }
 
 impl Site {
     fn drawn(dice: &mut Dice) -> Self {
         let (nodes, gpus) = (dice.between(2, 4), dice.between(1, 3));
         let all = nodes * gpus;
-        let mut queues = vec![("main", dice.between(all.div_ceil(2), all + 2))];
-        if dice.chance(1, 3) {
-            queues.push(("side", dice.between(1, all)));
+        let queue = |name, gpus| Queue { name, gpus, borrows: None, lends: None };
+        let mut queues = vec![queue("main", dice.between(all.div_ceil(2), all + 2))];
+        if dice.chance(1, 2) {
+            queues.push(queue("side", dice.between(1, all)));
         }
-        let cohort = queues.len() > 1 && dice.chance(1, 2);
-        Self { nodes, gpus, racks: dice.between(1, 2), topology: dice.chance(1, 2), queues, cohort }
+        let cohort = queues.len() > 1 && dice.chance(2, 3);
+        if cohort {
+            for queue in &mut queues {
+                queue.borrows = dice.chance(1, 3).then(|| dice.below(all));
+                queue.lends = dice.chance(1, 4).then(|| dice.below(queue.gpus + 1));
+            }
+        }
+        let (racks, topology) = (dice.between(1, 2), dice.chance(1, 2));
+        let preempts = dice.one(if cohort { &PREEMPTS } else { &PREEMPTS[..4] });
+        Self { nodes, gpus, racks, topology, queues, cohort, preempts }
     }
 
     fn steps(&self) -> Vec<String> {
@@ -130,8 +161,13 @@ impl Site {
             flavor = " flavor=main";
         }
         let cohort = if self.cohort { " cohort=all" } else { "" };
-        for (name, quota) in &self.queues {
-            steps.push(format!("queue {name} gpu={quota}{flavor}{cohort}"));
+        for Queue { name, gpus, borrows, lends } in &self.queues {
+            let limit = |word, limit: &Option<u64>| {
+                limit.map(|gpus| format!(" {word}:gpu={gpus}")).unwrap_or_default()
+            };
+            let (borrows, lends) = (limit("borrow", borrows), limit("lend", lends));
+            let preempts = self.preempts;
+            steps.push(format!("queue {name} gpu={gpus}{borrows}{lends}{flavor}{cohort}{preempts}"));
         }
         steps
     }
@@ -168,9 +204,9 @@ impl Site {
             ]);
         }
         steps.extend(self.rules());
-        for (name, quota) in &self.queues {
+        for Queue { name, gpus, .. } in &self.queues {
             steps.push(format!("patch queue {name} {{spec: {{stopPolicy: None}}}}"));
-            steps.push(self.quota(name, *quota));
+            steps.push(self.quota(name, *gpus));
         }
         steps.extend(["product start".into(), "wait 1s".into()]);
         steps
@@ -178,9 +214,15 @@ impl Site {
 
     fn quota(&self, queue: &str, amount: u64) -> String {
         let flavor = if self.topology { "main" } else { "default" };
+        let known = self.queues.iter().find(|known| known.name == queue);
+        let limit =
+            |field, limit: Option<u64>| limit.map(|gpus| format!(", {field}: {gpus}")).unwrap_or_default();
+        let borrows = limit("borrowingLimit", known.and_then(|queue| queue.borrows));
+        // Nobody lends more than he has.
+        let lends = limit("lendingLimit", known.and_then(|queue| queue.lends).map(|most| most.min(amount)));
         format!(
             "patch queue {queue} {{spec: {{resourceGroups: [{{coveredResources: [example.com/gpu], flavors: \
-             [{{name: {flavor}, resources: [{{name: example.com/gpu, nominalQuota: {amount}}}]}}]}}]}}}}"
+             [{{name: {flavor}, resources: [{{name: example.com/gpu, nominalQuota: {amount}{borrows}{lends}}}]}}]}}]}}}}"
         )
     }
 
@@ -311,7 +353,9 @@ impl Site {
             line.push_str(" queue=side");
         }
         line.push_str(&self.habits(dice));
-        if dice.chance(1, 5) {
+        // Where gangs preempt, they differ in rank.
+        let ranked_in = if self.preempts.is_empty() { 5 } else { 2 };
+        if dice.chance(1, ranked_in) {
             line.push_str(&format!(" priority={}", dice.one(&["high", "low"])));
         }
         if dice.chance(1, 4) {
@@ -345,6 +389,9 @@ impl Site {
         }
         if dice.chance(1, 5) {
             line.push_str(&format!(" stops={}", dice.one(&["1s", "10s", "25s"])));
+        }
+        if dice.chance(1, 8) {
+            line.push_str(&format!(" ready={}", dice.one(&["1s", "10s", "90s"])));
         }
         line
     }

@@ -1,16 +1,18 @@
 //! Does something wait although it fits? Counted anew from the API's objects.
 //!
-//! For the small world of [`super::draw`]: one flavor, which may be missing, GPUs and pod slots, whole
-//! cohorts without limits, every queue BestEffortFIFO. On purpose no code of the engine.
+//! For the small world of [`super::draw`]: one flavor, which may be missing, GPUs and pod slots, cohorts of
+//! one level, every queue BestEffortFIFO. What may be had by preempting gangs of lower priority in its own
+//! queue is there, too, and what the queue's own quota has lent to others. On purpose no code of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::kind;
 use crate::scenario::{GangRef, Placement};
 use crate::world::{
-    Amounts, GangView, State, World, amount, amounts, gangs_of_pod, has_ended, is_true, pod_requests,
+    Amounts, GangView, State, World, amount, amounts, condition, gangs_of_pod, has_ended, is_true,
+    pod_requests, text,
 };
 
 const GPU: &str = "example.com/gpu";
@@ -19,35 +21,115 @@ const RACK: &str = "topology.example.com/rack";
 /// Gangs that wait although quota and places for all their members are there.
 pub fn waits_in_vain(world: &World, placement: Placement) -> Vec<String> {
     let waiting = in_vain(world, placement).into_iter();
-    waiting.map(|(gang, told)| format!("gang {} waits although it fits; {told}", gang.name)).collect()
+    waiting
+        .map(|(gang, how, told)| format!("gang {} waits although it fits{how}; {told}", gang.name))
+        .collect()
 }
 
-/// The same, each with what it says itself.
-pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, String)> {
+/// The same, each with how it fits, and what it says itself.
+pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, &'static str, String)> {
     let gangs = world.gangs();
     // A place that is kept for a member to come is not seen from here.
     let incomplete = |view: &GangView<'_>| {
         view.state() == State::Admitted && view.bound().len() + view.succeeded() < members(view)
     };
-    if gangs.iter().any(incomplete) {
+    // Nor is what is kept for somebody while others leave for him.
+    if gangs.iter().any(incomplete) || is_kept(world, &gangs) {
         return Vec::new();
     }
-    let rooms = rooms(world);
+    let none = BTreeSet::new();
+    let rooms_now = rooms(world, &none);
     let by_quota_alone = match placement {
         Placement::Unified => false,
         Placement::TopologyOnly => world.all(kind::TOPOLOGY).next().is_none(),
         Placement::AfterAdmission | Placement::QuotaOnly => true,
     };
-    let in_vain = |view: &&GangView<'_>| {
-        let Some((queue, count, gpus)) = asked(world, view) else { return false };
-        quota_left(world, &queue) >= gpus.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX))
-            && (by_quota_alone || fits(&rooms, count, gpus, required(view)))
+    let calm = !is_somebody_leaving(world);
+    let in_vain = |view: &GangView<'_>| {
+        let asked = asked(world, view)?;
+        let (queue, wants) = (asked.queue.as_str(), asked.wants());
+        let has_places =
+            |rooms: &[Room]| by_quota_alone || fits(rooms, asked.count, asked.gpus, required(view));
+        if quota_left(world, queue, 0) >= wants && has_places(&rooms_now) {
+            return Some("");
+        }
+        if !calm {
+            return None;
+        }
+        let below = below(world, &gangs, view, queue);
+        let given = below.iter().map(|victim| held_by(victim)).sum();
+        let gone: BTreeSet<&GangRef> = below.iter().map(|victim| &victim.gang).collect();
+        // Without borrowing, so that the rules for those who borrow do not matter.
+        if !below.is_empty()
+            && own_left(world, queue) + given >= wants
+            && quota_left(world, queue, given) >= wants
+            && has_places(&rooms(world, &gone))
+        {
+            return Some(" if it preempts");
+        }
+        let reclaims = world
+            .get(kind::CLUSTER_QUEUE, "", queue)
+            .is_some_and(|found| found["spec"]["preemption"]["reclaimWithinCohort"] == "Any");
+        (reclaims && own_left(world, queue) >= wants && has_places(&rooms_now)).then_some(" if it reclaims")
     };
     let told = |view: &GangView<'_>| {
+        let how = in_vain(view)?;
         let why = view.why().unwrap_or("nothing");
-        (view.gang.clone(), format!("it says: {why}"))
+        Some((view.gang.clone(), how, format!("it says: {why}")))
     };
-    gangs.iter().filter(in_vain).map(told).collect()
+    gangs.iter().filter_map(told).collect()
+}
+
+/// Whether somebody has had others evicted who have not left yet.
+fn is_kept(world: &World, gangs: &[GangView<'_>]) -> bool {
+    let preempted = |workload: &Value| {
+        is_true(workload, "Evicted")
+            && condition(workload, "Evicted").is_some_and(|evicted| evicted["reason"] == "Preempted")
+    };
+    let stays = |view: &GangView<'_>| {
+        let has_quota = view.workloads.iter().any(|workload| is_true(workload, "QuotaReserved"));
+        has_quota || view.pods.iter().any(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod))
+    };
+    world.all(kind::GANG_PLAN).any(|plan| plan["status"]["phase"] == "Holding")
+        || gangs.iter().any(|view| view.workloads.iter().any(|one| preempted(one)) && stays(view))
+}
+
+/// Whether somebody is on his way out, or others wait for that: what comes of it is not known yet.
+fn is_somebody_leaving(world: &World) -> bool {
+    let on_its_way =
+        |plan: &Value| matches!(text(&plan["status"]["phase"]), "Holding" | "Undoing" | "Committed");
+    let leaves = |workload: &Value| is_true(workload, "Evicted") && is_true(workload, "QuotaReserved");
+    let dies = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
+    world.all(kind::GANG_PLAN).any(on_its_way)
+        || world.all(kind::WORKLOAD).any(leaves)
+        || world.all(kind::POD).any(dies)
+}
+
+/// The gangs that this one may preempt in its own queue for their lower priority.
+fn below<'g, 'a>(
+    world: &World,
+    gangs: &'g [GangView<'a>],
+    view: &GangView<'_>,
+    queue: &str,
+) -> Vec<&'g GangView<'a>> {
+    let rules = world.get(kind::CLUSTER_QUEUE, "", queue).map(|found| &found["spec"]["preemption"]);
+    let may = rules.is_some_and(|rules| {
+        matches!(text(&rules["withinClusterQueue"]), "LowerPriority" | "LowerOrNewerEqualPriority")
+    });
+    let own = priority(view);
+    let is_below = |other: &&GangView<'_>| {
+        let there = other.workloads.iter().all(|one| one["status"]["admission"]["clusterQueue"] == queue);
+        may && other.state() == State::Admitted && there && priority(other) < own
+    };
+    gangs.iter().filter(is_below).collect()
+}
+
+fn priority(view: &GangView<'_>) -> i64 {
+    view.workloads.iter().filter_map(|workload| workload["spec"]["priority"].as_i64()).max().unwrap_or(0)
+}
+
+fn held_by(view: &GangView<'_>) -> i64 {
+    view.workloads.iter().map(|workload| used(workload)).sum()
 }
 
 /// What is free on a node that takes pods, and its rack.
@@ -56,9 +138,11 @@ struct Room {
     rack: String,
 }
 
-fn rooms(world: &World) -> Vec<Room> {
+/// The rooms, when these gangs are gone.
+fn rooms(world: &World, gone: &BTreeSet<&GangRef>) -> Vec<Room> {
     let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
-    for pod in world.all(kind::POD).filter(|pod| !has_ended(pod)) {
+    let stays = |pod: &&Value| gone.is_empty() || !gangs_of_pod(pod).iter().any(|gang| gone.contains(gang));
+    for pod in world.all(kind::POD).filter(|pod| !has_ended(pod)).filter(stays) {
         let Some(node) = pod["spec"]["nodeName"].as_str() else { continue };
         let on_node = used.entry(node).or_default();
         for (resource, amount) in pod_requests(pod) {
@@ -102,8 +186,23 @@ fn fits(rooms: &[Room], count: usize, gpus: i64, required: Option<&str>) -> bool
     domains.values().any(|seats| *seats >= count)
 }
 
-/// Queue, members and GPUs of the largest, of a gang that waits and may start.
-fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
+/// What a gang asks for.
+struct Asked {
+    queue: String,
+    count: usize,
+    /// Of the largest member.
+    gpus: i64,
+}
+
+impl Asked {
+    /// As much is enough for all.
+    fn wants(&self) -> i64 {
+        self.gpus.saturating_mul(i64::try_from(self.count).unwrap_or(i64::MAX))
+    }
+}
+
+/// What a gang that waits and may start asks for.
+fn asked(world: &World, view: &GangView<'_>) -> Option<Asked> {
     if view.state() != State::Pending {
         return None;
     }
@@ -130,7 +229,7 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<(String, usize, i64)> {
     // Where even as many of the largest would fit, so do these.
     let each = pod_sets(workload).map(|set| pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0));
     let gpus = each.max()?;
-    (count > 0).then(|| (queue.to_owned(), count, gpus))
+    (count > 0).then(|| Asked { queue: queue.to_owned(), count, gpus })
 }
 
 /// Whether all that leads to the queue's quota is there: its LocalQueue, its flavor, that one's topology.
@@ -162,32 +261,62 @@ fn count_of(workload: &Value) -> usize {
     pod_sets(workload).filter_map(|set| usize::try_from(set["count"].as_u64()?).ok()).sum()
 }
 
-/// What the queue, or its whole cohort, has left.
-fn quota_left(world: &World, queue: &str) -> i64 {
-    let cohort = |queue: &Value| queue["spec"]["cohortName"].as_str().map(str::to_owned);
-    let Some(own) = world.get(kind::CLUSTER_QUEUE, "", queue) else { return 0 };
-    let name = cohort(own);
-    let shared: Vec<&Value> = match name {
-        None => vec![own],
-        Some(_) => world.all(kind::CLUSTER_QUEUE).filter(|queue| cohort(queue) == name).collect(),
-    };
-    let of = |queue: &&Value| {
-        let nominal =
-            amounts_of(&queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"], "nominalQuota");
-        let name = queue["metadata"]["name"].as_str().unwrap_or_default();
-        nominal - reserved(world, name)
-    };
-    let names: Vec<&str> = shared.iter().filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
-    shared.iter().map(of).sum::<i64>() - lingering(world, &names)
+/// A ClusterQueue's quota, and what is held of it.
+struct Quota {
+    nominal: i64,
+    /// What nobody else may use.
+    kept: i64,
+    /// What it may use of others.
+    borrows: Option<i64>,
+    held: i64,
 }
 
-/// What pods on nodes hold of these queues although their gang has given it back, or is gone: they have not
+impl Quota {
+    fn of(world: &World, queue: &Value) -> Self {
+        let name = text(&queue["metadata"]["name"]);
+        let resources = &queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"];
+        let nominal = amount_of(resources, "nominalQuota").unwrap_or(0);
+        let kept = amount_of(resources, "lendingLimit").map_or(0, |lends| (nominal - lends).max(0));
+        let borrows = amount_of(resources, "borrowingLimit");
+        Self { nominal, kept, borrows, held: reserved(world, name) + lingering(world, name) }
+    }
+
+    /// What it takes of what the cohort shares.
+    fn shared(&self) -> i64 {
+        (self.held - self.kept).max(0)
+    }
+}
+
+/// What a gang of the queue could get; with what is `given` back by gangs of the same queue.
+fn quota_left(world: &World, queue: &str, given: i64) -> i64 {
+    let Some(found) = world.get(kind::CLUSTER_QUEUE, "", queue) else { return 0 };
+    let mut own = Quota::of(world, found);
+    own.held -= given;
+    if !found["spec"]["cohortName"].is_string() {
+        return own.nominal - own.held;
+    }
+    let others = world.all(kind::CLUSTER_QUEUE).filter(|other| {
+        other["spec"]["cohortName"] == found["spec"]["cohortName"] && other["metadata"] != found["metadata"]
+    });
+    let left = |quota: &Quota| quota.nominal - quota.kept - quota.shared();
+    let shared = left(&own) + others.map(|other| left(&Quota::of(world, other))).sum::<i64>();
+    let limited = own.borrows.map_or(shared, |most| shared.min(left(&own) + most));
+    (own.kept - own.held).max(0) + limited
+}
+
+/// What its queue would have left of its own.
+fn own_left(world: &World, queue: &str) -> i64 {
+    let found = world.get(kind::CLUSTER_QUEUE, "", queue);
+    found.map(|found| Quota::of(world, found)).map_or(0, |quota| quota.nominal - quota.held)
+}
+
+/// What pods on nodes hold of this queue although their gang has given it back, or is gone: they have not
 /// left yet.
-fn lingering(world: &World, queues: &[&str]) -> i64 {
+fn lingering(world: &World, queue: &str) -> i64 {
     let gives_back = |gang: &GangRef| {
         let view = world.gang(gang);
         let names = view.workloads.iter().filter_map(|workload| workload["spec"]["queueName"].as_str());
-        let of_queue = view.workloads.is_empty() || names.into_iter().any(|name| queues.contains(&name));
+        let of_queue = view.workloads.is_empty() || names.into_iter().any(|name| name == queue);
         of_queue && !matches!(view.state(), State::Admitted | State::Reserved)
     };
     let there = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod));
@@ -195,9 +324,9 @@ fn lingering(world: &World, queues: &[&str]) -> i64 {
     staying.map(|pod| pod_requests(pod).get(GPU).copied().unwrap_or(0)).sum()
 }
 
-fn amounts_of(resources: &Value, field: &str) -> i64 {
-    let gpu = resources.as_array().into_iter().flatten().find(|one| one["name"] == GPU);
-    gpu.map_or(0, |gpu| amount(GPU, &gpu[field]))
+fn amount_of(resources: &Value, field: &str) -> Option<i64> {
+    let gpu = resources.as_array().into_iter().flatten().find(|one| one["name"] == GPU)?;
+    (!gpu[field].is_null()).then(|| amount(GPU, &gpu[field]))
 }
 
 /// What the Workloads of a queue hold.
@@ -207,9 +336,10 @@ fn reserved(world: &World, queue: &str) -> i64 {
             && is_true(workload, "QuotaReserved")
             && !is_true(workload, "Finished")
     };
-    let used = |workload: &Value| -> i64 {
-        let sets = workload["status"]["admission"]["podSetAssignments"].as_array();
-        sets.into_iter().flatten().map(|set| amount(GPU, &set["resourceUsage"][GPU])).sum()
-    };
     world.all(kind::WORKLOAD).filter(holds).map(used).sum()
+}
+
+fn used(workload: &Value) -> i64 {
+    let sets = workload["status"]["admission"]["podSetAssignments"].as_array();
+    sets.into_iter().flatten().map(|set| amount(GPU, &set["resourceUsage"][GPU])).sum()
 }
