@@ -363,7 +363,7 @@ impl World {
                 least: None,
                 shape: set.shape,
                 topology: set.topology,
-                who: self.who(&group.namespace, &set.example),
+                who: self.who(&set.example),
             })
             .collect();
         // They exist: nobody gives them another scheduler any more, not even in the place of the default one.
@@ -440,10 +440,9 @@ impl World {
         self.members(&key).any(|known| known.facts.pod.node.is_some())
     }
 
-    /// As whom others mean the pod of this name.
-    fn who(&self, namespace: &Name, name: &Name) -> Arc<event::Who> {
-        let pod = self.pods.get(&(namespace.clone(), name.clone()));
-        pod.map(|known| known.facts.pod.who.clone()).unwrap_or_default()
+    /// As whom others mean the pod of this uid.
+    fn who(&self, uid: &Name) -> Arc<event::Who> {
+        self.pods.by_uid(uid).map(|known| known.facts.pod.who.clone()).unwrap_or_default()
     }
 
     /// The pods that wait for us to bind them and name this group.
