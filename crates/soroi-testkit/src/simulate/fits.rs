@@ -29,14 +29,12 @@ pub fn waits_in_vain(world: &World, placement: Placement) -> Vec<String> {
 /// The same, each with how it fits, and what it says itself.
 pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, &'static str, String)> {
     let gangs = world.gangs();
-    // A place that is kept for a member to come is not seen from here.
-    let incomplete = |view: &GangView<'_>| {
-        view.state() == State::Admitted && view.bound().len() + view.succeeded() < members(view)
-    };
-    // Nor is what is kept for somebody while others leave for him.
-    if gangs.iter().any(incomplete) || is_kept(world, &gangs) {
+    // What is kept for somebody while others leave for him is not seen from here.
+    if is_kept(world, &gangs) {
         return Vec::new();
     }
+    // Nor is where places are kept for members to come: each takes what it needs where that does most harm.
+    let to_come: i64 = gangs.iter().map(to_come).sum();
     let none = BTreeSet::new();
     let rooms_now = rooms(world, &none);
     let by_quota_alone = match placement {
@@ -49,7 +47,7 @@ pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, &'st
         let asked = asked(world, view)?;
         let (queue, wants) = (asked.queue.as_str(), asked.wants());
         let has_places =
-            |rooms: &[Room]| by_quota_alone || fits(rooms, asked.count, asked.gpus, required(view));
+            |rooms: &[Room]| by_quota_alone || fits(rooms, asked.count, to_come, asked.gpus, required(view));
         if quota_left(world, queue, 0) >= wants && has_places(&rooms_now) {
             return Some("");
         }
@@ -171,7 +169,20 @@ fn required<'a>(view: &GangView<'a>) -> Option<&'a str> {
     job["spec"]["template"]["metadata"]["annotations"]["kueue.x-k8s.io/podset-required-topology"].as_str()
 }
 
-fn fits(rooms: &[Room], count: usize, gpus: i64, required: Option<&str>) -> bool {
+/// GPUs of members that an admitted gang has not got, or has lost.
+fn to_come(view: &GangView<'_>) -> i64 {
+    let missing = members(view).saturating_sub(view.bound().len() + view.succeeded());
+    let each = view.workloads.iter().flat_map(|workload| pod_sets(workload)).map(gpus_of).max();
+    match view.state() {
+        State::Admitted | State::Reserved => {
+            i64::try_from(missing).unwrap_or(i64::MAX).saturating_mul(each.unwrap_or(0))
+        }
+        _ => 0,
+    }
+}
+
+/// Whether so many members have places, although others take so many GPUs: of each at most one place.
+fn fits(rooms: &[Room], count: usize, taken: i64, gpus: i64, required: Option<&str>) -> bool {
     let mut domains: BTreeMap<String, usize> = BTreeMap::new();
     for (at, room) in rooms.iter().enumerate() {
         let of = |resource: &str| room.free.get(resource).copied().unwrap_or(0).max(0);
@@ -183,6 +194,7 @@ fn fits(rooms: &[Room], count: usize, gpus: i64, required: Option<&str>) -> bool
         };
         *domains.entry(domain).or_insert(0) += seats;
     }
+    let count = count.saturating_add(usize::try_from(taken).unwrap_or(0));
     domains.values().any(|seats| *seats >= count)
 }
 
@@ -227,8 +239,7 @@ fn asked(world: &World, view: &GangView<'_>) -> Option<Asked> {
     }
     let count = count_of(workload);
     // Where even as many of the largest would fit, so do these.
-    let each = pod_sets(workload).map(|set| pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0));
-    let gpus = each.max()?;
+    let gpus = pod_sets(workload).map(gpus_of).max()?;
     (count > 0).then(|| Asked { queue: queue.to_owned(), count, gpus })
 }
 
@@ -251,6 +262,11 @@ fn is_in_force(world: &World, view: &GangView<'_>, queue: &Value) -> bool {
 /// How many members the gang is to have.
 fn members(view: &GangView<'_>) -> usize {
     view.workloads.iter().map(|workload| count_of(workload)).sum()
+}
+
+/// GPUs of a member of a pod set.
+fn gpus_of(set: &Value) -> i64 {
+    pod_requests(&set["template"]).get(GPU).copied().unwrap_or(0)
 }
 
 fn pod_sets(workload: &Value) -> impl Iterator<Item = &Value> {
@@ -310,8 +326,11 @@ fn own_left(world: &World, queue: &str) -> i64 {
     found.map(|found| Quota::of(world, found)).map_or(0, |quota| quota.nominal - quota.held)
 }
 
-/// What pods on nodes hold of this queue although their gang has given it back, or is gone: they have not
-/// left yet.
+/// More than any quota.
+const UNSEEN: i64 = 1 << 40;
+
+/// What gangs hold of this queue that have given it back, or are gone, and of which pods are still on nodes:
+/// all of it until the last has left, and nothing shows any more how much that was.
 fn lingering(world: &World, queue: &str) -> i64 {
     let gives_back = |gang: &GangRef| {
         let view = world.gang(gang);
@@ -319,9 +338,13 @@ fn lingering(world: &World, queue: &str) -> i64 {
         let of_queue = view.workloads.is_empty() || names.into_iter().any(|name| name == queue);
         of_queue && !matches!(view.state(), State::Admitted | State::Reserved)
     };
-    let there = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod));
-    let staying = there.filter(|pod| gangs_of_pod(pod).iter().any(gives_back));
-    staying.map(|pod| pod_requests(pod).get(GPU).copied().unwrap_or(0)).sum()
+    let mut there = world.all(kind::POD).filter(|pod| pod["spec"]["nodeName"].is_string() && !has_ended(pod));
+    let staying = there.any(|pod| gpus_of_pod(pod) > 0 && gangs_of_pod(pod).iter().any(gives_back));
+    if staying { UNSEEN } else { 0 }
+}
+
+fn gpus_of_pod(pod: &Value) -> i64 {
+    pod_requests(pod).get(GPU).copied().unwrap_or(0)
 }
 
 fn amount_of(resources: &Value, field: &str) -> Option<i64> {
