@@ -4,6 +4,7 @@
 //! Knows the statuses to be shown. Must never know how they came about.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -25,6 +26,10 @@ use crate::world::store::{Meta, Place};
 /// start.
 const REST: SignedDuration = SignedDuration::from_millis(100);
 
+/// Statuses that are prepared at one look: as many as are sent before somebody looks again, and few enough that a
+/// thousand queues are not gone through each time.
+const STATUSES_AT_ONCE: usize = 32;
+
 /// The latest account of each queue, and whose status does not show it yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
@@ -36,6 +41,8 @@ pub(crate) struct Queues {
     resting: BTreeMap<Target, Timestamp>,
     /// Those that have rested, and do not show their account yet.
     behind: BTreeSet<Target>,
+    /// Of these, the one that was written last: the next has its turn.
+    turn: Option<Target>,
     /// Gangs of several Workloads: the engine counts gangs, a queue's status Workloads.
     larger: BTreeMap<GangId, Larger>,
     /// Objects that changed, and those that are being deleted and still in use.
@@ -105,6 +112,9 @@ impl Queues {
 
     /// A queue was written to: what it does not show by that rests again.
     pub(crate) fn written(&mut self, target: &Target, now: Timestamp) {
+        if self.behind.contains(target) {
+            self.turn = Some(target.clone());
+        }
         if self.behind.remove(target) || self.resting.contains_key(target) {
             self.resting.insert(target.clone(), rested(now));
         }
@@ -129,15 +139,26 @@ impl Queues {
             !settled
         });
         self.behind.extend(self.resting.extract_if(.., |_, due| *due <= now).map(|(target, _)| target));
-        let mut behind = std::mem::take(&mut self.behind);
-        behind.retain(|target| {
-            let write = self.status(world, target, now);
-            let shown = write.is_none();
-            writes.extend(write);
-            !shown
-        });
-        self.behind = behind;
+        let most = writes.len() + STATUSES_AT_ONCE;
+        let mut shown = Vec::new();
+        for target in self.in_turn() {
+            if writes.len() >= most {
+                break;
+            }
+            match self.status(world, target, now) {
+                Some(write) => writes.push(write),
+                None => shown.push(target.clone()),
+            }
+        }
+        shown.iter().for_each(|target| _ = self.behind.remove(target));
         writes
+    }
+
+    /// Those that are behind, the next one after the last that was written first.
+    fn in_turn(&self) -> impl Iterator<Item = &Target> {
+        let after = self.turn.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let before = self.turn.as_ref().map(|turn| self.behind.range(..=turn));
+        self.behind.range((after, Bound::Unbounded)).chain(before.into_iter().flatten())
     }
 
     /// The write that makes a queue show its account; `None` if it does.

@@ -3,11 +3,12 @@
 //! Knows moments; the wording is in `events::words`.
 
 use soroi_api::conditions::workload as condition;
+use soroi_api::kueue::{AdmissionCheckState, CheckState, WorkloadStatus};
 use soroi_engine::event::Name;
 
 use crate::call::{Answer, Call};
 use crate::carry::{self, Reached, Scene};
-use crate::course::{Course, Stage, Told};
+use crate::course::{Course, Stage, Told, needs_plan};
 use crate::draft::Draft;
 use crate::events::{About, Occurrence, words};
 use crate::kind::{Kind, Target};
@@ -87,10 +88,16 @@ pub(crate) fn reached(
             let waited = scene.now.as_millisecond().saturating_sub(gang.gang.queued_at);
             let workloads = gang.parts.iter().filter_map(|part| scene.world.workloads.by_uid(&part.workload));
             let pairs = workloads.flat_map(|known| {
+                let facts = &known.facts.facts;
+                // It had its quota while it waited for admission checks: that was said then.
+                let held = facts.admitted.as_ref().filter(|_| needs_plan(admission) && !facts.is_admitted);
+                let checked_for =
+                    held.map(|held| scene.now.as_millisecond().saturating_sub(held.reserved_at));
                 let reserved = words::quota_reserved(workload(&known.meta), queue, waited);
-                let checked = known.facts.facts.checks_ready();
-                let admitted = checked.then(|| words::admitted(workload(&known.meta), queue, 0));
-                std::iter::once(reserved).chain(admitted)
+                let admitted = facts.checks_ready();
+                let admitted =
+                    admitted.then(|| words::admitted(workload(&known.meta), queue, checked_for.unwrap_or(0)));
+                Some(reserved).filter(|_| held.is_none()).into_iter().chain(admitted)
             });
             pairs.collect()
         }
@@ -112,6 +119,11 @@ pub(crate) fn settled(world: &World, gang: &Composed) -> Option<Occurrence> {
     Some(words::group_scheduled(group_about(&known.meta)))
 }
 
+/// The first check that rejects a Workload.
+fn rejected_by(status: &WorkloadStatus) -> Option<&AdmissionCheckState> {
+    status.admission_checks.iter().find(|check| check.state == CheckState::Rejected)
+}
+
 /// A request was answered.
 pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
     let target = &done.write.target;
@@ -130,9 +142,13 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
                     return None;
                 }
                 let known = world.workloads.get(&place(target))?;
+                let (about, facts) = (workload(&known.meta), &known.facts.facts);
+                if let Some(check) = rejected_by(&known.facts.status) {
+                    return Some(words::check_rejected(about, &check.name, &check.message));
+                }
                 // Once it is deactivated, others speak of that.
-                known.facts.facts.runs_until?;
-                return Some(words::time_exceeded(workload(&known.meta), known.facts.facts.most_seconds?));
+                facts.runs_until?;
+                return Some(words::time_exceeded(about, facts.most_seconds?));
             }
             if !says(condition::FINISHED) {
                 return None;

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cluster::Occupant;
 use crate::decide::RUN;
 use crate::decide::gang::{GangState, Held, Phase, Seat, SeatKind, SeatState};
+use crate::decide::victims::pays;
 use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy, Readiness, TopologyWish};
@@ -134,8 +135,8 @@ fn promises(engine: &Engine, found: &mut Vec<String>) {
         {
             found.push(format!("{id}: holds for nobody who leaves"));
         }
-        let pays = state.charges().find_map(|charge| charge.kueue.as_ref()).map(|(queue, _)| queue);
-        if state.pays.as_ref() != pays {
+        let pays = pays(state);
+        if state.pays != pays {
             found.push(format!("{id}: pays in {pays:?}, and is noted in {:?}", state.pays));
         }
     }

@@ -125,6 +125,7 @@ impl Engine {
 
     fn account(&mut self, id: &GangId, pods: &BTreeSet<PodUid>, now: Millis, out: &mut Vec<Decision>) {
         if self.gangs.contains_key(id) {
+            self.note_hold_moved(id);
             self.bury_if_gone(id, now);
             self.restore(id, now, out);
             pods.iter().for_each(|pod| self.follow_pod(id, pod));

@@ -122,6 +122,8 @@ pub struct ClusterQueueStatus {
     pub admitted: u32,
     /// Per flavor and resource: total and borrowed.
     pub usage: Vec<FlavorUsage>,
+    /// The same of gangs that are admitted: without those that wait for admission checks.
+    pub admitted_usage: Vec<FlavorUsage>,
     /// Under fair sharing, its weighted share in thousandths.
     pub share: Option<i64>,
 }
@@ -143,6 +145,8 @@ pub struct LocalQueueStatus {
     pub admitted: u32,
     /// Per flavor and resource: total (borrowed is always 0).
     pub usage: Vec<FlavorUsage>,
+    /// The same of gangs that are admitted: without those that wait for admission checks.
+    pub admitted_usage: Vec<FlavorUsage>,
 }
 
 /// Usage of one resource in one flavor.

@@ -52,6 +52,8 @@ pub struct Engine {
     pub(crate) payers: Payers,
     /// Gangs for which something is kept while their victims leave.
     pub(crate) holders: BTreeSet<GangId>,
+    /// Of those, whose hold has to be looked at: something was heard of it, or of one of its victims.
+    pub(crate) holds_moved: BTreeSet<GangId>,
     /// Of which a plan says so, and that was not taken up yet.
     pub(crate) holds_found: BTreeSet<GangId>,
     /// Topmost cohorts (or queues without one) in which somebody who holds quota became easier to evict: his
@@ -92,6 +94,7 @@ impl Engine {
             lingering: BTreeSet::new(),
             payers: Payers::new(),
             holders: BTreeSet::new(),
+            holds_moved: BTreeSet::new(),
             holds_found: BTreeSet::new(),
             reranked: BTreeSet::new(),
             getting_ready: BTreeSet::new(),

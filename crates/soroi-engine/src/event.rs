@@ -4,7 +4,7 @@
 //! numbers in base units: milli for `cpu`, bytes for memory and storage, pieces for the rest, and
 //! already rounded as the API server does. A fact replaces the earlier one of the same identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::minima::Minima;
@@ -27,6 +27,7 @@ pub type Labels = BTreeMap<Name, Name>;
 
 /// One thing that the world tells. Deletions carry the identity only.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "taken apart at once, never kept in this form")]
 pub enum Event {
     /// A node is there, or changed.
     Node(Node),
@@ -530,6 +531,10 @@ pub struct Gang {
     pub minima: Option<Minima>,
     /// Whether it may be decided now.
     pub readiness: Readiness,
+    /// Admission checks of its ClusterQueue that it has not passed: for each the flavors that it is asked
+    /// for; without any it is asked for all. Who gets one of them gets its quota alone, and places when
+    /// all are passed.
+    pub checks: BTreeSet<BTreeSet<Name>>,
     /// A policy that its kind imposes, whatever its queue says; `None`: the queue's. (A Workload
     /// whose pods somebody else starts and binds is [`Policy::QuotaOnly`].)
     pub policy: Option<Policy>,

@@ -100,6 +100,7 @@ impl Display for Off {
             Self::Deactivated => "The workload is deactivated",
             Self::SuspendedByUser => "The job is suspended by its user",
             Self::Finished => "The job has finished",
+            Self::CheckRetry(message) => message,
         })
     }
 }
@@ -314,6 +315,9 @@ impl Display for UndoReason {
             Self::RecoveryTimeout(lack) => write!(f, "only {lack} could be placed in time"),
             Self::NotReady => f.write_str("its pods were not ready in time"),
             Self::PlacesLost => f.write_str("its places were lost, and there are no others"),
+            Self::NoPlaceAfterChecks => {
+                f.write_str("its admission checks are ready, and there are no places for it")
+            }
             Self::Off(off) => off.fmt(f),
             Self::LocalQueueStopped => f.write_str("The LocalQueue is stopped"),
             Self::ClusterQueueStopped => f.write_str("The ClusterQueue is stopped"),

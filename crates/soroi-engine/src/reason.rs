@@ -172,6 +172,8 @@ pub enum Off {
     SuspendedByUser,
     /// It ended.
     Finished,
+    /// An admission check has it start anew: what its eviction says.
+    CheckRetry(Name),
 }
 
 /// What is wrong with the way to quota.
@@ -372,6 +374,8 @@ pub enum UndoReason {
     NotReady,
     /// The places vanished and there are no others.
     PlacesLost,
+    /// Its admission checks are passed, and there are no places for it.
+    NoPlaceAfterChecks,
     /// Its user switched it off.
     Off(Off),
     /// Its LocalQueue is stopped and drained.

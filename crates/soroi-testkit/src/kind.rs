@@ -60,6 +60,8 @@ pub const COHORT: Kind = kind("cohort", KUEUE, "v1beta2", "Cohort", "cohorts", f
 pub const FLAVOR: Kind = kind("flavor", KUEUE, "v1beta2", "ResourceFlavor", "resourceflavors", false);
 /// Kueue's Topologies.
 pub const TOPOLOGY: Kind = kind("topology", KUEUE, "v1beta2", "Topology", "topologies", false);
+/// Kueue's AdmissionChecks.
+pub const ADMISSION_CHECK: Kind = kind("check", KUEUE, "v1beta2", "AdmissionCheck", "admissionchecks", false);
 /// Kueue's WorkloadPriorityClasses.
 pub const WORKLOAD_PRIORITY_CLASS: Kind = kind(
     "workloadpriorityclass",
@@ -87,6 +89,7 @@ pub const KINDS: &[Kind] = &[
     TOPOLOGY,
     FLAVOR,
     COHORT,
+    ADMISSION_CHECK,
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
     WORKLOAD_PRIORITY_CLASS,

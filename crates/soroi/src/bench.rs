@@ -4,6 +4,7 @@ mod cluster;
 mod engine;
 mod load;
 mod packing;
+mod published;
 mod up;
 
 use std::io::Write;
@@ -32,6 +33,12 @@ pub(crate) enum Command {
     /// plain objects. Everything is done in the namespace `soroi-bench`, on nodes that are made
     /// for it, and taken away at the end.
     Cluster(cluster::Args),
+    /// Kueue's published load: 15,000 or 50,000 Workloads in many queues, only Workload objects
+    ///
+    /// Soroi runs in this process. This client creates the Workloads in their time and plays their
+    /// jobs: one that is admitted is marked finished after its time, one that is evicted gives its
+    /// reservation back and runs anew. Build with --release.
+    Load(published::Args),
     /// How much of a cluster's GPUs can be given away, on a public trace
     ///
     /// Replays pods with GPUs, whole ones and parts of them, on the nodes of the trace, until what
@@ -95,6 +102,7 @@ struct Report<'a> {
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
         Command::Cluster(args) => cluster::run(args, out)?,
+        Command::Load(args) => published::run(args, out)?,
         Command::Packing(args) => packing::run(args, out)?,
         Command::Engine(args) => {
             let figures = engine::measure(args.rounds, args.shrink)?;

@@ -19,7 +19,7 @@ impl Cycle {
     pub(super) fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
         let parts = self.units.get(root).into_iter().flat_map(|unit| &unit.composed.parts);
         let workloads = parts.filter_map(|part| self.world.workloads.by_uid(&part.workload));
-        let over = workloads.filter_map(|known| jobs::batch::end_of_time(known, now));
+        let over = workloads.filter_map(|known| jobs::batch::deactivated(known, now));
         let writes: Vec<Write> = over.collect();
         if writes.is_empty() { self.wanted_writes(root, now) } else { writes }
     }

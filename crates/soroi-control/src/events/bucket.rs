@@ -45,6 +45,12 @@ impl Bucket {
         there
     }
 
+    /// Whether there is a token.
+    pub(super) fn has(&mut self, now: Timestamp) -> bool {
+        self.fill(now);
+        self.tokens > 0
+    }
+
     /// When there will be a token: `filled_at` itself while there is one.
     pub(super) fn next(&self) -> Timestamp {
         if self.tokens > 0 {

@@ -25,8 +25,11 @@ pub struct Reasons<K, T> {
     refresh: SignedDuration,
     bucket: Bucket,
     gangs: BTreeMap<GangId, Shown<K, T>>,
-    /// Those that want something written: few, while most gangs only wait.
-    wanting: BTreeSet<GangId>,
+    /// Gangs that wait for a new kind of reason, by when it may be told.
+    kinds: BTreeSet<(Timestamp, GangId)>,
+    /// Gangs whose reason has new numbers, by when these may be told. They are many on a busy cluster, so nobody
+    /// goes through all of them.
+    numbers: BTreeSet<(Timestamp, GangId)>,
 }
 
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Wanted<K, T> {
     kind: K,
     value: T,
     since: Timestamp,
+    /// Only its numbers are new.
+    numbers: bool,
     /// It is not told before.
     from: Timestamp,
 }
@@ -51,7 +56,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     pub fn new(refresh: SignedDuration, per_second: u32, now: Timestamp) -> Self {
         let each = SignedDuration::from_nanos(1_000_000_000 / i64::from(per_second.max(1)));
         let bucket = Bucket::full(per_second.max(1), each, now);
-        Self { refresh, bucket, gangs: BTreeMap::new(), wanting: BTreeSet::new() }
+        Self { refresh, bucket, gangs: BTreeMap::new(), kinds: BTreeSet::new(), numbers: BTreeSet::new() }
     }
 
     /// A gang waits for this. What is to be written comes from [`Self::due`]. `settles`: it mostly passes
@@ -63,22 +68,41 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             written_at: Timestamp::MIN,
             wanted: None,
         });
+        let before = shown.wanted.take();
+        if let Some(before) = &before {
+            let place = (before.from, gang.clone());
+            if before.numbers {
+                self.numbers.remove(&place)
+            } else {
+                self.kinds.remove(&place)
+            };
+        }
         if shown.kind.as_ref() == Some(&kind) && shown.value.as_ref() == Some(&value) {
-            shown.wanted = None;
-            self.wanting.remove(gang);
             return;
         }
-        let since = shown.wanted.as_ref().map_or(now, |wanted| wanted.since);
+        let since = before.map_or(now, |wanted| wanted.since);
         let from = if settles { super::later(since, SETTLES) } else { now };
-        shown.wanted = Some(Wanted { kind, value, since, from });
-        self.wanting.insert(gang.clone());
+        let numbers = shown.kind.as_ref() == Some(&kind);
+        let from = if numbers { from.max(super::later(shown.written_at, self.refresh)) } else { from };
+        shown.wanted = Some(Wanted { kind, value, since, numbers, from });
+        let place = (from, gang.clone());
+        if numbers {
+            self.numbers.insert(place)
+        } else {
+            self.kinds.insert(place)
+        };
     }
 
     /// A gang does not wait any more (admitted, ended), or something else was written to its
     /// status: whatever it waits for next is shown at once.
     pub fn forget(&mut self, gang: &GangId) {
-        self.gangs.remove(gang);
-        self.wanting.remove(gang);
+        let Some(wanted) = self.gangs.remove(gang).and_then(|shown| shown.wanted) else { return };
+        let place = (wanted.from, gang.clone());
+        if wanted.numbers {
+            self.numbers.remove(&place)
+        } else {
+            self.kinds.remove(&place)
+        };
     }
 
     /// What is to be written now, and again until it is, for it counts as shown: all new kinds, then
@@ -86,22 +110,18 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     /// queue first, then those that wait longest. To be asked after [`Self::want`] and at
     /// [`Self::next_due`].
     pub fn due(&mut self, now: Timestamp, head: impl Fn(&GangId) -> bool) -> Vec<(GangId, T)> {
-        let mut kinds = Vec::new();
-        let mut numbers = Vec::new();
-        for (gang, shown) in self.wanting() {
-            let Some(wanted) = shown.wanted.as_ref().filter(|wanted| wanted.from <= now) else { continue };
-            if shown.kind.as_ref() != Some(&wanted.kind) {
-                kinds.push(gang.clone());
-            } else if now.duration_since(shown.written_at) >= self.refresh {
-                numbers.push((!head(gang), wanted.since, gang.clone()));
-            }
-        }
-        numbers.sort();
         let mut due = Vec::new();
-        for gang in kinds {
+        for gang in up_to(&self.kinds, now) {
             self.bucket.take(now);
             due.extend(self.write(gang, now));
         }
+        if !self.bucket.has(now) {
+            return due;
+        }
+        let since = |gang: &GangId| self.gangs.get(gang)?.wanted.as_ref().map(|wanted| wanted.since);
+        let numbers = up_to(&self.numbers, now).into_iter();
+        let mut numbers: Vec<_> = numbers.map(|gang| (!head(&gang), since(&gang), gang)).collect();
+        numbers.sort();
         for (_, _, gang) in numbers {
             if !self.bucket.take(now) {
                 break;
@@ -111,14 +131,15 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         due
     }
 
-    fn wanting(&self) -> impl Iterator<Item = (&GangId, &Shown<K, T>)> {
-        self.wanting.iter().filter_map(|gang| Some((gang, self.gangs.get(gang)?)))
-    }
-
     fn write(&mut self, gang: GangId, now: Timestamp) -> Option<(GangId, T)> {
-        self.wanting.remove(&gang);
         let shown = self.gangs.get_mut(&gang)?;
         let wanted = shown.wanted.take()?;
+        let place = (wanted.from, gang.clone());
+        if wanted.numbers {
+            self.numbers.remove(&place)
+        } else {
+            self.kinds.remove(&place)
+        };
         shown.kind = Some(wanted.kind);
         shown.value = Some(wanted.value.clone());
         shown.written_at = now;
@@ -127,14 +148,18 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
 
     /// When something may be told next; `None`: nothing waits.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let each = self.wanting().filter_map(|(_, shown)| {
-            let wanted = shown.wanted.as_ref()?;
-            let numbers = shown.kind.as_ref() == Some(&wanted.kind);
-            let refreshed = || super::later(shown.written_at, self.refresh).max(self.bucket.next());
-            Some(if numbers { refreshed().max(wanted.from) } else { wanted.from })
-        });
-        each.min()
+        let kind = self.kinds.first().map(|(from, _)| *from);
+        let numbers = self.numbers.first().map(|(from, _)| (*from).max(self.bucket.next()));
+        kind.into_iter().chain(numbers).min()
     }
+}
+
+/// Of gangs by time those whose time has come, in the order of their names.
+fn up_to(gangs: &BTreeSet<(Timestamp, GangId)>, now: Timestamp) -> Vec<GangId> {
+    let due = gangs.iter().take_while(|(from, _)| *from <= now);
+    let mut due: Vec<GangId> = due.map(|(_, gang)| gang.clone()).collect();
+    due.sort();
+    due
 }
 
 #[cfg(test)]

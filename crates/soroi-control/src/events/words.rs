@@ -69,6 +69,12 @@ pub fn time_exceeded(workload: About, seconds: i32) -> Occurrence {
     say(workload, ADMISSION, true, "MaximumExecutionTimeExceeded", note)
 }
 
+/// A Workload is deactivated because of an admission check.
+pub fn check_rejected(workload: About, check: &str, message: &str) -> Occurrence {
+    let note = format!("Deactivating workload because AdmissionCheck for {check} was Rejected: {message}");
+    say(workload, ADMISSION, true, "AdmissionCheckRejected", note)
+}
+
 /// A Workload has to stop, having started.
 pub fn evicted(workload: About, reason: &str, message: &str) -> Occurrence {
     say(workload, ADMISSION, false, &format!("EvictedDueTo{reason}"), message.into())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use soroi_api::conditions::workload::reason as word;
-use soroi_api::kueue::{self, CheckState, MalformedAssignment, PriorityClassKind};
+use soroi_api::kueue::{self, AdmissionCheckState, CheckState, MalformedAssignment, PriorityClassKind};
 use soroi_api::labels::kueue as kueue_keys;
 use soroi_engine::decision::{TopologyDomain, TopologyPlaces};
 use soroi_engine::event::{self, Admitted, Millis, Name, Shape, TopologyRequest};
@@ -90,6 +90,8 @@ pub struct WorkloadFacts {
     pub requeue_at: Millis,
     /// The answers of its admission checks.
     pub checks: Vec<(Name, CheckState)>,
+    /// What its eviction says, if a check has it start anew.
+    pub retry: Option<Name>,
     /// What could not be understood. Such a Workload waits, with this reason.
     pub invalid: Option<Invalid>,
 }
@@ -110,6 +112,11 @@ impl WorkloadFacts {
         };
         sent_back.then_some(self.evicted_at)
     }
+
+    /// A check rejects it: it must be deactivated.
+    pub fn is_rejected(&self) -> bool {
+        self.checks.iter().any(|(_, state)| *state == CheckState::Rejected)
+    }
 }
 
 /// A Workload. What cannot be understood in its pod sets or status is kept in
@@ -127,7 +134,8 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
     let mut invalid = spec.pod_sets.is_empty().then(|| Invalid::new("spec.podSets", "is empty"));
     let mut pod_sets = Vec::new();
     for (at, one) in spec.pod_sets.iter().enumerate() {
-        let (parsed, problem) = pod_set(one, &namespace, defaults);
+        let (mut parsed, problem) = pod_set(one, &namespace, defaults);
+        let problem = problem.or(update(&mut parsed, workload).err());
         invalid = invalid.or(problem.map(|problem| problem.within(&format!("spec.podSets[{at}]"))));
         pod_sets.push(parsed);
     }
@@ -184,8 +192,17 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
             .flat_map(|status| &status.admission_checks)
             .map(|check| (Arc::from(check.name.as_str()), check.state))
             .collect(),
+        retry: retry(status.map_or(&[], |status| &status.admission_checks)),
         invalid,
     })
+}
+
+/// Why a Workload is evicted of which a check says Retry (Kueue 0.18, `reconcileCheckBasedEviction`).
+fn retry(checks: &[AdmissionCheckState]) -> Option<Name> {
+    let check = checks.iter().find(|check| check.state == CheckState::Retry)?;
+    let message =
+        format!("Evicted due to AdmissionCheck in Retry state: \"{}\" ({})", check.name, check.message);
+    Some(message.into())
 }
 
 /// Since it was admitted, with the time that it was admitted before (Kueue, `maximumExecutionTimeSeconds`).
@@ -235,6 +252,25 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
     };
     let negative = (set.count < 0).then(|| Invalid::new("count", "must not be negative"));
     (parsed, negative.or(shape_problem).or(topology_problem))
+}
+
+/// Takes in what admission checks that are passed add to the pods of a set: they are placed as they will be.
+/// (Pods of a PodGroup exist already, and stay as they are.)
+fn update(set: &mut event::PodSet, workload: &kueue::Workload) -> Result<(), Invalid> {
+    if Owner::of(&workload.metadata).is_some_and(|owner| &*owner.kind == "PodGroup") {
+        return Ok(());
+    }
+    let checks = workload.status.iter().flat_map(|status| &status.admission_checks);
+    let passed = checks.filter(|check| check.state == CheckState::Ready);
+    for update in passed.flat_map(|check| &check.pod_set_updates).filter(|update| *update.name == *set.name) {
+        let selector = update.node_selector.iter();
+        let selector = selector.map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+        let tolerations = super::selector::tolerations(Some(&update.tolerations))?;
+        let shape = Arc::make_mut(&mut set.shape);
+        shape.node_selector.extend(selector);
+        shape.tolerations.extend(tolerations);
+    }
+    Ok(())
 }
 
 /// What the status says that the Workload holds.

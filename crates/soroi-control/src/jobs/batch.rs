@@ -136,9 +136,14 @@ fn create(job: &JobFacts) -> Write {
     Write { target, call: Call::Draft(Box::new(Draft::CreateWorkload { job: job_target(job) })) }
 }
 
-/// A Workload that has run for as long as it may is deactivated; first it says why.
-pub(crate) fn end_of_time(workload: &Known<WorkloadState>, at: jiff::Timestamp) -> Option<Write> {
+/// A Workload that has run for as long as it may, or that an admission check rejects, is deactivated; first it
+/// says why.
+pub(crate) fn deactivated(workload: &Known<WorkloadState>, at: jiff::Timestamp) -> Option<Write> {
     let state = &workload.facts;
+    if state.facts.is_rejected() && state.facts.active && !state.facts.finished {
+        let message = project::status::rejection(&state.status);
+        return deactivate(workload, (conditions::workload::reason::ADMISSION_CHECK, &message), at);
+    }
     state.facts.runs_until.filter(|until| *until <= at.as_millisecond())?;
     deactivate(workload, project::status::TIME_IS_OVER, at)
 }

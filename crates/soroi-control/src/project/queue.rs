@@ -27,15 +27,15 @@ pub fn cluster_queue(
     now: Timestamp,
 ) -> ClusterQueueStatus {
     let mut status = before.cloned().unwrap_or_default();
-    let usage: Vec<FlavorUsage> = by_flavor(&account.usage)
-        .into_iter()
-        .map(|(flavor, resources)| FlavorUsage {
+    let shown = |usage| -> Vec<FlavorUsage> {
+        let each = by_flavor(usage).into_iter().map(|(flavor, resources)| FlavorUsage {
             name: flavor.to_string(),
             resources: resources.into_iter().map(resource_usage).collect(),
-        })
-        .collect();
-    status.flavors_reservation = usage.clone();
-    status.flavors_usage = usage;
+        });
+        each.collect()
+    };
+    status.flavors_reservation = shown(&account.usage);
+    status.flavors_usage = shown(&account.admitted_usage);
     status.pending_workloads = Some(count(account.pending));
     status.reserving_workloads = Some(count(account.reserving));
     status.admitted_workloads = Some(count(account.admitted));
@@ -61,9 +61,8 @@ pub fn local_queue(
     now: Timestamp,
 ) -> LocalQueueStatus {
     let mut status = before.cloned().unwrap_or_default();
-    let usage: Vec<LocalQueueFlavorUsage> = by_flavor(&account.usage)
-        .into_iter()
-        .map(|(flavor, resources)| LocalQueueFlavorUsage {
+    let shown = |usage| -> Vec<LocalQueueFlavorUsage> {
+        let each = by_flavor(usage).into_iter().map(|(flavor, resources)| LocalQueueFlavorUsage {
             name: flavor.to_string(),
             resources: resources
                 .into_iter()
@@ -72,10 +71,11 @@ pub fn local_queue(
                     total: Some(Quantity::of(&one.resource, one.total)),
                 })
                 .collect(),
-        })
-        .collect();
-    status.flavors_reservation = usage.clone();
-    status.flavors_usage = usage;
+        });
+        each.collect()
+    };
+    status.flavors_reservation = shown(&account.usage);
+    status.flavors_usage = shown(&account.admitted_usage);
     status.pending_workloads = Some(count(account.pending));
     status.reserving_workloads = Some(count(account.reserving));
     status.admitted_workloads = Some(count(account.admitted));

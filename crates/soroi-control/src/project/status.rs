@@ -11,8 +11,8 @@ use soroi_api::Quantity;
 use soroi_api::conditions::workload::reason as word;
 use soroi_api::conditions::{self, NewCondition, workload as condition};
 use soroi_api::kueue::{
-    Admission, AdmissionCheckState, CheckState, PodSetAssignment, PodSetRequest, SchedulingStats,
-    TopologyAssignment, TopologyDomain, WorkloadEviction, WorkloadStatus,
+    Admission, AdmissionCheckState, CheckState, PodSetAssignment, PodSetRequest, RequeueState,
+    SchedulingStats, TopologyAssignment, TopologyDomain, WorkloadEviction, WorkloadStatus,
 };
 use soroi_engine::decision::{self, PodSetAdmission, TopologyPlaces};
 use soroi_engine::event::PodSet;
@@ -79,6 +79,11 @@ pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static
         UndoReason::Off(Off::SuspendedByUser) => {
             (word::DEACTIVATED, "The job was suspended by its user".into())
         }
+        UndoReason::NoPlaceAfterChecks => (
+            word::NODE_FAILURES,
+            "The admission checks are ready, and there are no places for the workload now".into(),
+        ),
+        UndoReason::Off(Off::CheckRetry(message)) => (word::ADMISSION_CHECK, message.to_string()),
         UndoReason::Off(Off::Finished) => (word::DEACTIVATED, "The job has finished".into()),
         UndoReason::LocalQueueStopped => (word::LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped".into()),
         UndoReason::ClusterQueueStopped => {
@@ -160,6 +165,24 @@ pub fn deactivation((reason, message): (&str, &str)) -> (String, String) {
     (format!("{}{reason}", word::DEACTIVATED_DUE_TO), format!("The workload is deactivated due to {message}"))
 }
 
+/// For which admission checks it is deactivated.
+pub fn rejection(status: &WorkloadStatus) -> String {
+    let rejected = status.admission_checks.iter().filter(|check| check.state == CheckState::Rejected);
+    let names: Vec<&str> = rejected.map(|check| check.name.as_str()).collect();
+    format!("Admission check(s): {}, were rejected", names.join(","))
+}
+
+/// Until when an eviction by admission checks pauses: as long as each of those that want it tried again asks
+/// for (Kueue, `requeueAfterSeconds`); `None`: not at all.
+fn pause_of_checks(checks: &[AdmissionCheckState]) -> Option<Timestamp> {
+    let retried = checks.iter().filter(|check| check.state == CheckState::Retry);
+    let until = retried.filter_map(|check| {
+        let seconds = SignedDuration::from_secs(i64::from(check.requeue_after_seconds?));
+        Some(check.last_transition_time.0.saturating_add(seconds).unwrap_or(Timestamp::MAX))
+    });
+    until.max()
+}
+
 /// Sets Admitted to what follows from quota and checks. A Workload that was never admitted has no
 /// such condition until its quota is reserved; time spent admitted is added up when it ends.
 pub fn sync_admitted(status: &mut WorkloadStatus, at: Moment) {
@@ -192,6 +215,10 @@ pub fn sync_admitted(status: &mut WorkloadStatus, at: Moment) {
 /// ([`give_back`]); its checks start anew, and the eviction is counted.
 pub fn evict(status: &mut WorkloadStatus, reason: &str, message: &str, at: Moment) {
     at.set(status, condition::EVICTED, true, reason, message.into());
+    if let Some(until) = pause_of_checks(&status.admission_checks) {
+        let state = status.requeue_state.get_or_insert_with(RequeueState::default);
+        state.requeue_at = state.requeue_at.take().max(Some(Time(until)));
+    }
     for check in &mut status.admission_checks {
         reset(check, at.now);
     }

@@ -128,7 +128,8 @@ impl World {
             pod_sets: pod_sets(facts, job, false),
             minima: None,
             readiness,
-            policy: job.is_none().then_some(Policy::QuotaOnly),
+            checks: self.unpassed_checks(facts),
+            policy: job.is_none().then(|| self.imposed_policy(facts)),
             foreign_scheduler: job.and_then(|job| self.foreign(&job.scheduler)),
             admitted: facts.admitted.clone(),
             pods_ready: PodsReady::default(),
@@ -177,6 +178,9 @@ impl World {
         {
             return Readiness::NotYet(NotYet::AdmissionNotProven);
         }
+        if let Some(message) = workload.retry.as_ref().filter(|_| decided) {
+            return Readiness::Off(Off::CheckRetry(message.clone()));
+        }
         // What it got waits with it until its checks are ready: their controllers begin their work
         // when quota is reserved, and no time-out runs meanwhile.
         if decided && !self.has_passed_checks(workload) {
@@ -188,6 +192,16 @@ impl World {
     /// Whether a Job's pods would not get our scheduler now, although they should.
     pub(crate) fn needs_admission(&self, job: &JobFacts) -> bool {
         !self.admission_works && &*job.scheduler == DEFAULT_SCHEDULER
+    }
+
+    /// The policy of a Workload whose pods somebody else starts and binds: by quota alone, unless its queue pins
+    /// pods to domains, which whoever starts them follows.
+    fn imposed_policy(&self, workload: &WorkloadFacts) -> Policy {
+        let queue = self.cluster_queue_of(workload);
+        match queue.map_or(self.placement, |queue| self.policy_in(&queue.meta.name)) {
+            Policy::TopologyOnly => Policy::TopologyOnly,
+            _ => Policy::QuotaOnly,
+        }
     }
 
     /// Whether Soroi has to bind the pods of a Workload, as far as its queue says.
@@ -280,6 +294,18 @@ impl World {
         self.required_checks(workload, &got).iter().all(ready)
     }
 
+    /// For each check that a Workload has not passed yet: the flavors that it is asked for, none if for all.
+    fn unpassed_checks(&self, workload: &WorkloadFacts) -> BTreeSet<BTreeSet<Name>> {
+        let queue = self.cluster_queue_of(workload);
+        let spec = queue.and_then(|known| known.facts.queue.spec.admission_checks_strategy.as_ref());
+        let ready = |check: &str| {
+            workload.checks.iter().any(|(name, state)| **name == *check && *state == CheckState::Ready)
+        };
+        let checks = spec.into_iter().flat_map(|spec| &spec.admission_checks);
+        let open = checks.filter(|check| !ready(&check.name));
+        open.map(|check| check.on_flavors.iter().map(|flavor| flavor.as_str().into()).collect()).collect()
+    }
+
     fn gang_of_group(&self, group: &Known<GroupState>) -> Option<Composed> {
         let facts = &group.facts.facts;
         if facts.terminating {
@@ -323,6 +349,7 @@ impl World {
                 if parts.is_empty() { workload.priority } else { gang.priority.max(workload.priority) };
             gang.local_queue = gang.local_queue.or_else(|| workload.queue.clone());
             gang.not_before = gang.not_before.max(workload.requeue_at);
+            gang.checks.extend(self.unpassed_checks(workload));
             gang.pod_sets.extend(pod_sets(workload, Some(job), true));
             if let Some(admitted) = &workload.admitted {
                 merge(&mut gang.admitted, admitted, &workload.name);
@@ -392,6 +419,7 @@ impl World {
             }
             gang.priority = workload.priority;
             gang.not_before = workload.requeue_at;
+            gang.checks = self.unpassed_checks(workload);
             gang.admitted = workload.admitted.clone();
             let succeeded = members.succeeded();
             let ended = group::ended(&workload.pod_sets, succeeded, gone.all(), &gang.pod_sets);
@@ -482,6 +510,7 @@ impl World {
             pod_sets: Vec::new(),
             minima: Some(left),
             readiness,
+            checks: BTreeSet::new(),
             policy: None,
             foreign_scheduler: None,
             admitted: None,
@@ -521,6 +550,7 @@ impl World {
             }],
             minima: None,
             readiness: gate.map_or(Readiness::Ready, |gate| Readiness::NotYet(NotYet::Gated(gate))),
+            checks: BTreeSet::new(),
             policy: Some(Policy::Unified),
             foreign_scheduler: None,
             admitted: None,

@@ -159,6 +159,7 @@ fn gang_of(pod: &event::Pod) -> Gang {
         }],
         minima: None,
         readiness: Readiness::Ready,
+        checks: std::collections::BTreeSet::new(),
         policy: None,
         not_before: 0,
         foreign_scheduler: None,

@@ -216,8 +216,7 @@ fn admission_checks_hold_quota_until_they_are_ready() {
             .see(expect![[r#"
                 job       train        suspended    active 0 succeeded 0
                 workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); not PodsReady (Not all pods are ready or succeeded)
-                plan      job-train-…  Committed    4 pods
-                queue     gpu-queue    pending 0 admitted 1 gpu 4
+                queue     gpu-queue    pending 0 admitted 0 gpu 0
             "#]])
             .await;
         let workload = story.list("/apis/kueue.x-k8s.io/v1beta2/workloads").await.remove(0);
@@ -251,8 +250,7 @@ fn a_check_that_is_not_asked_for_any_more_holds_nobody_back() {
             .see(expect![[r#"
                 job       train        suspended    active 0 succeeded 0
                 workload  job-train-…  QuotaReserved (Quota reserved in ClusterQueue gpu-queue); not PodsReady (Not all pods are ready or succeeded)
-                plan      job-train-…  Committed    4 pods
-                queue     gpu-queue    pending 0 admitted 1 gpu 4
+                queue     gpu-queue    pending 0 admitted 0 gpu 0
             "#]])
             .await;
         story.patch(QUEUE, &json!({ "spec": { "admissionChecksStrategy": null } })).await;

@@ -10,7 +10,7 @@ use super::victims::Preempting;
 use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
 use crate::engine::Engine;
-use crate::event::{Amount, Fungibility, Gang, GangId, Millis, Name};
+use crate::event::{Amount, Fungibility, Gang, GangId, Millis, Name, Policy};
 use crate::minima::Minima;
 use crate::queue::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
@@ -423,6 +423,7 @@ impl Engine {
             let nodes =
                 nodes.into_iter().flat_map(|(node, count)| (0..count).map(move |_| Some(node.clone())));
             held.add_seats(at, nodes);
+            held.parked |= held.admission.policy == Policy::Unified && set.nodes.is_empty() && set.count > 0;
             if held.binds() {
                 let missing =
                     set.count.saturating_sub(u32::try_from(held.sets[at].seats.len()).unwrap_or(u32::MAX));

@@ -56,7 +56,9 @@ impl Engine {
     pub(super) fn bind_promised(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) {
         let Some(state) = self.gangs.get(id) else { return };
         let (Some(held), Some(minimum)) = (&state.held, state.minimum()) else { return };
-        if held.orphan {
+        // What it waits for is seen only with its admission.
+        let checked = held.parked && state.fact.as_ref().is_some_and(|fact| fact.admitted.is_some());
+        if held.orphan || (checked && held.phase == Phase::Committed) {
             self.want_places(id);
             return;
         }

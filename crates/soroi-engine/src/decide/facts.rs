@@ -158,6 +158,7 @@ impl Engine {
         state.status_echoes &= fact.admitted.is_some();
         let before = std::mem::replace(&mut state.owners, fact.owners.clone());
         state.fact = Some(fact);
+        self.note_payer(&id);
         if easier {
             self.note_easier(&id);
         }

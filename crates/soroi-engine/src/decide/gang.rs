@@ -30,8 +30,8 @@ pub(crate) struct GangState {
     pub(crate) given_up_to: Option<GangId>,
     /// Gangs that had it evicted and are still there.
     pub(crate) preempted_by: BTreeSet<GangId>,
-    /// The ClusterQueue among whose payers it is noted.
-    pub(crate) pays: Option<Name>,
+    /// The ClusterQueue among whose payers it is noted, and the priority as which.
+    pub(crate) pays: Option<(Name, i32)>,
     /// Shapes of pod sets as their real pods showed them, where they differ from the prediction.
     pub(crate) learnt: BTreeMap<Name, Arc<Shape>>,
     /// How often it was undone since it last was whole.
@@ -93,6 +93,8 @@ pub(crate) struct Held {
     pub(crate) was_whole: bool,
     /// Found admitted and without places: it gets some at once, or leaves.
     pub(crate) orphan: bool,
+    /// It got its quota alone, because of admission checks: when they are passed it gets places at once, or leaves.
+    pub(crate) parked: bool,
     /// All of its members are bound, and that was told.
     pub(crate) settled: bool,
     /// When its places were decided.
@@ -242,6 +244,7 @@ impl Held {
             refused: BTreeSet::new(),
             was_whole: false,
             orphan: false,
+            parked: false,
             settled: false,
             decided_at: now,
             reserved_at: now,

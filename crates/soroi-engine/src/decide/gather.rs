@@ -138,6 +138,8 @@ impl Engine {
         let Some(state) = self.gangs.get(id) else { return };
         let Some(held) = &state.held else { return };
         charge_seat(&mut self.cluster, &self.world, id, state, held, at);
+        // What is kept there for whom it leaves for is what it does not take.
+        self.holds_moved.extend(state.given_up_to.clone());
     }
 
     /// Gives all places back. Pods that are there go on charging their nodes themselves.
@@ -242,6 +244,10 @@ impl Engine {
     fn time_out(&mut self, id: &GangId, now: Millis, out: &mut Vec<Decision>) -> Option<Millis> {
         let need = self.gangs[id].minimum()?;
         let held = self.gangs[id].held.as_ref()?;
+        if held.parked {
+            // It gets places as soon as its checks are known to be passed, or leaves then.
+            return None;
+        }
         let retry = Some(held.retry_at).filter(|at| *at > now);
         let Some(lack) = need.lack(held.by_role(&RUN)) else { return retry };
         let settings = &self.settings;

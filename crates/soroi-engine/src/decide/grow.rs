@@ -160,6 +160,8 @@ impl Engine {
                     ..StartSet::of(named)
                 }],
                 minima: Minima::of(1),
+                // Its admission was checked.
+                checks: BTreeSet::new(),
                 lingering: None,
                 // Nobody leaves for members beyond those that make a gang whole.
                 rank: None,

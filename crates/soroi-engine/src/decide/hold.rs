@@ -74,6 +74,7 @@ impl Engine {
         let Some(state) = self.gangs.get_mut(id) else { return };
         state.hold = Some(Hold { admission, charge, victims, reason, start, written });
         self.holders.insert(id.clone());
+        self.holds_moved.insert(id.clone());
         self.keep_room(id);
     }
 
@@ -83,7 +84,9 @@ impl Engine {
         if state.given_up_to.is_some() == to.is_some() {
             return;
         }
-        state.given_up_to = to.cloned();
+        let before = std::mem::replace(&mut state.given_up_to, to.cloned());
+        self.holds_moved.extend(before);
+        let state = &self.gangs[id];
         for charge in state.charges() {
             self.quotas.give_up(charge, to.is_some());
         }
@@ -97,6 +100,7 @@ impl Engine {
     fn end_hold(&mut self, id: &GangId) -> Option<Hold> {
         let hold = self.gangs.get_mut(id)?.hold.take()?;
         self.holders.remove(id);
+        self.holds_moved.remove(id);
         self.quotas.promise(&hold.charge, false);
         if hold.admission.policy == Policy::QuotaOnly {
             // What was promised kept others from asking anybody to leave.
@@ -210,9 +214,18 @@ impl Engine {
         }
     }
 
-    /// Goes on with every hold: evicts, waits, or ends it.
+    /// Has the next decision look at the hold of this gang, and at the one that it is a victim of.
+    pub(crate) fn note_hold_moved(&mut self, id: &GangId) {
+        let Some(state) = self.gangs.get(id) else { return };
+        if state.hold.is_some() {
+            self.holds_moved.insert(id.clone());
+        }
+        self.holds_moved.extend(state.given_up_to.clone());
+    }
+
+    /// Goes on with every hold that may be further than it was: evicts, waits, or ends it.
     pub(crate) fn settle_holds(&mut self, now: Millis, out: &mut Vec<Decision>) {
-        for id in self.holders.clone() {
+        for id in std::mem::take(&mut self.holds_moved) {
             self.keep_room(&id);
             let Some(hold) = self.gangs.get(&id).and_then(|state| state.hold.as_ref()) else { continue };
             let wanted = match self.gangs[&id].fact.is_some().then(|| self.standing(&id, now)) {
@@ -231,7 +244,8 @@ impl Engine {
             let staying: BTreeMap<GangId, Cause> =
                 victims.into_iter().filter(|(victim, _)| here(victim)).collect();
             if staying.is_empty() && self.is_one_getting_ready() {
-                // What they left is kept until it is its turn.
+                // What they left is kept until it is its turn, which nobody says.
+                self.holds_moved.insert(id);
                 continue;
             }
             if staying.is_empty() {
@@ -342,7 +356,7 @@ impl Engine {
     /// Notes that a gang that holds quota became easier to evict, or leaves something else when it is.
     pub(crate) fn note_easier(&mut self, id: &GangId) {
         let queue = self.gangs.get(id).and_then(|state| state.pays.as_ref());
-        self.reranked.extend(queue.and_then(|queue| self.quotas.kueue.root(queue)));
+        self.reranked.extend(queue.and_then(|(queue, _)| self.quotas.kueue.root(queue)));
     }
 
     /// Nodes on which something is kept; for the invariants.

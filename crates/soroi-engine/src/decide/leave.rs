@@ -5,15 +5,19 @@ use super::gang::{GangState, Lingering, Phase};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, PlanPhase, Readiness, StopPolicy};
-use crate::reason::UndoReason;
+use crate::reason::{Off, UndoReason};
 
 impl Engine {
     /// Takes an admission back. Quota and places are kept until that is carried out.
     pub(super) fn undo(&mut self, id: &GangId, reason: UndoReason, out: &mut Vec<Decision>) {
         let Some(held) = self.gangs.get_mut(id).and_then(|state| state.held.as_mut()) else { return };
-        // Whoever is evicted for another is told so, however far it was. And who was given all the time there
-        // is, and did not get ready, has had its start.
-        let started = held.was_whole || matches!(reason, UndoReason::Preempted(_) | UndoReason::NotReady);
+        // Whoever is evicted for another is told so, however far it was, and who has to start anew for a check. And
+        // who was given all the time there is, and did not get ready, has had its start.
+        let evicted = matches!(
+            reason,
+            UndoReason::Preempted(_) | UndoReason::NotReady | UndoReason::Off(Off::CheckRetry(_))
+        );
+        let started = held.was_whole || evicted;
         held.phase = Phase::Undoing(reason.clone());
         self.waiting.leave(id);
         self.note_easier(id);
@@ -97,6 +101,7 @@ impl Engine {
             state.fact = None;
             state.told = None;
         }
+        self.note_payer(id);
     }
 
     /// Releases the quota of an earlier admission once nothing of it runs. Returns when that may
@@ -120,8 +125,9 @@ impl Engine {
     pub(super) fn release_own_lingering(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get_mut(id) else { return };
         if let Some(lingering) = state.lingering.take() {
-            if state.given_up_to.take().is_some() {
+            if let Some(holder) = state.given_up_to.take() {
                 self.quotas.give_up(&lingering.charge, false);
+                self.holds_moved.insert(holder);
             }
             self.quotas.release(&lingering.charge);
         }
@@ -164,6 +170,8 @@ fn pauses(reason: &UndoReason) -> bool {
         | UndoReason::Interrupted => true,
         // For how long it pauses is said by its status.
         UndoReason::NotReady
+        // Decided again, it is admitted with places or not at all.
+        | UndoReason::NoPlaceAfterChecks
         | UndoReason::Off(_)
         | UndoReason::LocalQueueStopped
         | UndoReason::ClusterQueueStopped

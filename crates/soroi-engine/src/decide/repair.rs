@@ -83,6 +83,7 @@ impl Engine {
         held.phase = Phase::Replacing;
         held.settled = false;
         held.orphan = false;
+        held.parked = false;
         held.decided_at = now;
         held.progressed_at = now;
         held.admission = admission.clone();
@@ -112,7 +113,11 @@ impl Engine {
     ) {
         let Some(held) = self.gangs.get(id).and_then(|state| state.held.as_ref()) else { return };
         if held.orphan || (held.admission.policy == Policy::Unified && !held.started()) {
-            let reason = if held.orphan { UndoReason::Orphaned } else { UndoReason::PlacesLost };
+            let reason = match (held.orphan, held.parked) {
+                (true, _) => UndoReason::Orphaned,
+                (_, true) => UndoReason::NoPlaceAfterChecks,
+                _ => UndoReason::PlacesLost,
+            };
             self.undo(id, reason, out);
             self.look_again(id, None);
             return;
@@ -133,8 +138,8 @@ impl Engine {
         NoAnswer::of_places(Reason::NoPlace(problems), request.clone())
     }
 
-    /// The seats that want a node now: of members that are there; of all, for an orphan; and of
-    /// members to come whose pod set moves as a whole.
+    /// The seats that want a node now: of members that are there; of all, for an orphan and after admission
+    /// checks; and of members to come whose pod set moves as a whole.
     fn homeless(&self, id: &GangId) -> Homeless {
         let mut homeless = Homeless::new();
         let Some(state) = self.gangs.get(id) else { return homeless };
@@ -149,7 +154,8 @@ impl Engine {
         let sets: BTreeSet<usize> = homeless.keys().map(|(set, _)| *set).collect();
         let moves = |set: &usize| held.started() && self.is_deserted(id, *set);
         let moving: BTreeSet<usize> = sets.into_iter().filter(moves).collect();
-        let wanted = |at: &SeatRef| held.orphan || moving.contains(&at.set);
+        let all = held.orphan || held.parked;
+        let wanted = |at: &SeatRef| all || moving.contains(&at.set);
         for at in held.of_kind(SeatKind::Open).filter(without_node).filter(wanted) {
             if let Some(shape) = state.expected(&held.sets[at.set].name) {
                 homeless.entry((at.set, shape.clone())).or_default().push(at);

@@ -11,11 +11,12 @@
 //! the earlier time (Kueue 0.18, `scheduler.go`, `entryOrdering`); under fair sharing it is asked again
 //! after each head whose turn it is (`tournament`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::search::Answer;
 use super::tournament::{self, fairest};
-use super::wanted::Wanted;
+use super::wanted::{Start, Wanted};
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy};
@@ -78,18 +79,28 @@ impl Engine {
             if heads.is_empty() {
                 return;
             }
-            let mut taken = false;
+            // In which trees somebody got something in this round.
+            let mut taken: BTreeSet<Option<Name>> = BTreeSet::new();
             while !heads.is_empty() {
-                let head = heads.remove(self.next_head(&heads));
+                let Some(head) = heads.remove(self.next_head(&heads)) else { return };
                 let line = self.waiting.line_of(head.want).clone();
                 let pace = wave.0.entry(line).or_default();
                 pace.rounds += 1;
+                let (tree, elsewhere) = self.tree_of(head.want);
+                let competes = taken.contains(&tree) || (elsewhere && !taken.is_empty());
                 // Whoever came before it took what it would have got: it competes again in the next round.
-                if taken && !head.gets(self.nominate(&head.turn.id, head.want, now).as_ref()) {
+                if competes && !head.gets(self.nominate(&head.turn.id, head.want, now).as_ref()) {
                     continue;
                 }
-                match self.start_one(&head.turn, head.want, now, out) {
-                    true => taken = true,
+                let started = match self.settled(&head) {
+                    Some((start, answer)) => {
+                        self.begin(&head.turn.id, &start, answer, now, out);
+                        true
+                    }
+                    None => self.start_one(&head.turn, head.want, now, out),
+                };
+                match started {
+                    true => _ = taken.insert(tree),
                     false => _ = pace.tried.insert(head.turn),
                 }
                 if self.is_one_getting_ready() {
@@ -100,7 +111,7 @@ impl Engine {
     }
 
     /// The heads that meet next, in their order.
-    fn next_round(&mut self, wave: &Wave, who: &impl Fn(&Wanted) -> bool, now: Millis) -> Vec<Head> {
+    fn next_round(&mut self, wave: &Wave, who: &impl Fn(&Wanted) -> bool, now: Millis) -> VecDeque<Head> {
         let lines: Vec<LineKey> =
             self.waiting.awake_lines().filter(|line| !self.waits_for_its_head(line)).cloned().collect();
         let mut heads: Vec<(usize, Turn, WantIx)> = Vec::new();
@@ -111,7 +122,7 @@ impl Engine {
                 heads.push((self.round_of(wave, &line, &turn), turn, want));
             }
         }
-        let Some(round) = heads.iter().map(|(round, ..)| *round).min() else { return Vec::new() };
+        let Some(round) = heads.iter().map(|(round, ..)| *round).min() else { return VecDeque::new() };
         heads.retain(|(at, ..)| *at == round);
         let alone = heads.len() == 1;
         let head = |(_, turn, want): (usize, Turn, WantIx)| {
@@ -124,7 +135,26 @@ impl Engine {
             let borrow = head.answer.as_ref().map_or(u32::MAX, |answer| answer.borrow);
             (borrow, self.line_priority(self.waiting.line_of(head.want)), head.turn.clone())
         });
-        heads
+        heads.into()
+    }
+
+    /// The tree of quotas in which a want competes, by its root, and whether it does in Volcano's too.
+    fn tree_of(&self, want: WantIx) -> (Option<Name>, bool) {
+        let Wanted::Start(start) = self.waiting.ask(want) else { return (None, false) };
+        let root = start.cluster_queue.as_ref().and_then(|queue| self.quotas.kueue.root(queue));
+        (root, start.volcano_queue.is_some())
+    }
+
+    /// What a head gets, where that is known: it was asked for and nothing else comes into it, neither places
+    /// nor what it holds itself. (Nobody took it meanwhile, or it was asked for again.)
+    fn settled(&self, head: &Head) -> Option<(Arc<Start>, Answer)> {
+        let Wanted::Start(start) = self.waiting.ask(head.want) else { return None };
+        let answer = head.answer.as_ref().filter(|answer| answer.victims.is_empty())?;
+        let by_quota = matches!(start.policy, Policy::QuotaOnly | Policy::AfterAdmission)
+            && start.cluster_queue.is_some()
+            && start.volcano_queue.is_none()
+            && start.lingering.is_none();
+        (by_quota && answer.without_victims.is_none()).then(|| (start.clone(), answer.clone()))
     }
 
     /// Whether the first of a line is waiting for its victims: as long as it does, nobody else of the line is
@@ -139,7 +169,7 @@ impl Engine {
     }
 
     /// Which of the heads is next: the first, but under fair sharing the fairest of its tree.
-    fn next_head(&self, heads: &[Head]) -> usize {
+    fn next_head(&self, heads: &VecDeque<Head>) -> usize {
         if self.settings.fair_sharing.is_none() || heads.len() == 1 {
             return 0;
         }

@@ -246,7 +246,7 @@ impl Search<'_> {
     }
 
     fn complete_at_once(&mut self, chosen: &[Flavors]) -> Result<Answer, Stuck> {
-        let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
+        let placed = self.placed(chosen);
         let mut answer = self.without_places(chosen);
         if placed.is_empty() {
             return Ok(answer);
@@ -343,7 +343,7 @@ impl Search<'_> {
             short: &short,
             evicted_by: preempting.evicted_by,
         };
-        let placed: Vec<usize> = (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect();
+        let placed = self.placed(chosen);
         let mut answer = self.without_places(chosen);
         let (tree, candidates, fair) = (ground.tree, preempting.candidates, preempting.fair);
         if placed.is_empty() {
@@ -390,10 +390,24 @@ impl Search<'_> {
         let in_topology = || flavors.values().any(|option| topology_of(self.world, &option.flavor).is_some());
         match self.start.policy {
             _ if !self.placing => false,
-            Policy::Unified => true,
+            Policy::Unified => !self.is_checked(flavors),
             Policy::TopologyOnly => in_topology(),
             Policy::AfterAdmission | Policy::QuotaOnly => false,
         }
+    }
+
+    /// Whether admission checks have to be passed for what a pod set gets.
+    fn is_checked(&self, flavors: &Flavors) -> bool {
+        self.start.is_checked_on(flavors.values().map(|option| &option.flavor))
+    }
+
+    /// The pod sets that are placed now. Where one of them has checks to pass, the gang gets quota alone: the
+    /// places of the others would wait in vain.
+    fn placed(&self, chosen: &[Flavors]) -> Vec<usize> {
+        if self.start.policy == Policy::Unified && chosen.iter().any(|flavors| self.is_checked(flavors)) {
+            return Vec::new();
+        }
+        (0..chosen.len()).filter(|at| self.wants_places(&chosen[*at])).collect()
     }
 
     fn joint_request(&self, placed: &[usize], chosen: &[Flavors]) -> PlaceRequest {

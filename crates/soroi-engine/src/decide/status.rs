@@ -6,7 +6,7 @@ use crate::decision::{ClusterQueueStatus, FlavorUsage, LocalQueueStatus};
 use crate::engine::Engine;
 use crate::event::{ClusterQueue, GangId, LocalQueue, Name, Readiness, StopPolicy};
 use crate::quota::{FlavorResource, Sum, kueue, saturate};
-use crate::reason::QueueInactive;
+use crate::reason::{NotYet, QueueInactive};
 
 use super::gang::Phase;
 
@@ -34,6 +34,8 @@ struct Share {
     local_queue: Option<Door>,
     counts: [u32; 3],
     usage: BTreeMap<FlavorResource, Sum>,
+    /// It waits for admission checks.
+    checked: bool,
 }
 
 /// The sum of shares: pending, reserving, admitted; usage.
@@ -41,6 +43,8 @@ struct Share {
 struct Tally {
     counts: [u32; 3],
     usage: BTreeMap<FlavorResource, Sum>,
+    /// Of that, what those use who wait for admission checks.
+    checked: BTreeMap<FlavorResource, Sum>,
 }
 
 impl Tally {
@@ -50,8 +54,16 @@ impl Tally {
         }
         for (what, part) in &share.usage {
             *self.usage.entry(what.clone()).or_default() += Sum::from(sign) * part;
+            if share.checked {
+                *self.checked.entry(what.clone()).or_default() += Sum::from(sign) * part;
+            }
         }
     }
+}
+
+/// What those use who wait for admission checks.
+fn checked(tally: Option<&Tally>, what: &FlavorResource) -> Sum {
+    tally.and_then(|tally| tally.checked.get(what)).copied().unwrap_or(0)
 }
 
 impl News {
@@ -112,9 +124,13 @@ impl Engine {
         let off = fact.is_some_and(|fact| matches!(fact.readiness, Readiness::Off(_)));
         // As in Kueue, who is behind a stopped LocalQueue does not wait; behind a stopped ClusterQueue, yes.
         let shut = door.is_some_and(|door| door.stop != StopPolicy::None);
+        let stays =
+            matches!(state.held.as_ref().map(|held| &held.phase), Some(Phase::Committed | Phase::Replacing));
+        let waits = fact.is_some_and(|fact| fact.readiness == Readiness::NotYet(NotYet::ChecksPending));
+        let checked = stays && waits;
         let counts = match &state.held {
             None => [u32::from(fact.is_some() && !off && !shut), 0, 0],
-            Some(held) => [0, 1, u32::from(held.phase != Phase::Assumed)],
+            Some(held) => [0, 1, u32::from(held.phase != Phase::Assumed && !checked)],
         };
         let mut usage: BTreeMap<FlavorResource, Sum> = BTreeMap::new();
         for (what, amount) in
@@ -130,7 +146,7 @@ impl Engine {
             above.pop();
             self.news.cohorts.extend(above);
         }
-        self.news.set(id, Share { cluster_queue, local_queue, counts, usage });
+        self.news.set(id, Share { cluster_queue, local_queue, counts, usage, checked });
     }
 
     pub(crate) fn take_cluster_queue_news(&mut self) -> Vec<ClusterQueueStatus> {
@@ -169,19 +185,23 @@ impl Engine {
         let tally = self.news.by_cluster_queue.get(&queue.name);
         let [pending, reserving, admitted] = tally.map_or([0; 3], |tally| tally.counts);
         let tree = &self.quotas.kueue;
-        let usage = flavor_resources(queue).map(|what| FlavorUsage {
-            total: saturate(tree.used(&queue.name, &what)),
-            borrowed: saturate(tree.borrowed(&queue.name, &what)),
-            flavor: what.flavor,
-            resource: what.resource,
-        });
+        let usage = |without: &dyn Fn(&FlavorResource) -> Sum| -> Vec<FlavorUsage> {
+            let each = flavor_resources(queue).map(|what| FlavorUsage {
+                total: saturate(tree.used(&queue.name, &what) - without(&what)),
+                borrowed: saturate((tree.borrowed(&queue.name, &what) - without(&what)).max(0)),
+                flavor: what.flavor,
+                resource: what.resource,
+            });
+            each.collect()
+        };
         ClusterQueueStatus {
             name: queue.name.clone(),
             inactive: self.inactive.get(&queue.name).cloned(),
             pending,
             reserving,
             admitted,
-            usage: usage.collect(),
+            usage: usage(&|_| 0),
+            admitted_usage: usage(&|what| checked(tally, what)),
             share: self.settings.fair_sharing.as_ref().and_then(|_| tree.queue_share(&queue.name)),
         }
     }
@@ -212,12 +232,15 @@ impl Engine {
         };
         let used =
             |what: &FlavorResource| tally.and_then(|tally| tally.usage.get(what)).copied().unwrap_or(0);
-        let usage = queue.into_iter().flat_map(flavor_resources).map(|what| FlavorUsage {
-            total: saturate(used(&what)),
-            borrowed: 0,
-            flavor: what.flavor,
-            resource: what.resource,
-        });
+        let usage = |without: &dyn Fn(&FlavorResource) -> Sum| -> Vec<FlavorUsage> {
+            let each = queue.into_iter().flat_map(flavor_resources).map(|what| FlavorUsage {
+                total: saturate(used(&what) - without(&what)),
+                borrowed: 0,
+                flavor: what.flavor,
+                resource: what.resource,
+            });
+            each.collect()
+        };
         LocalQueueStatus {
             namespace: door.namespace.clone(),
             name: door.name.clone(),
@@ -225,7 +248,8 @@ impl Engine {
             pending,
             reserving,
             admitted,
-            usage: usage.collect(),
+            usage: usage(&|_| 0),
+            admitted_usage: usage(&|what| checked(tally, what)),
         }
     }
 }

@@ -37,29 +37,78 @@ pub(super) struct Preempting<'a> {
 }
 
 /// The gangs that pay for quota, by ClusterQueue.
-pub(crate) type Payers = BTreeMap<Name, BTreeSet<GangId>>;
+pub(crate) type Payers = BTreeMap<Name, Paying>;
+
+/// The gangs that pay for quota of one ClusterQueue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Paying {
+    gangs: BTreeSet<GangId>,
+    /// How many there are of each priority. Mostly nobody's is low enough, and nobody is gone through then.
+    priorities: BTreeMap<i32, usize>,
+}
+
+impl Paying {
+    fn add(&mut self, id: &GangId, priority: i32) {
+        if self.gangs.insert(id.clone()) {
+            *self.priorities.entry(priority).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, id: &GangId, priority: i32) {
+        if self.gangs.remove(id)
+            && let Some(left) = self.priorities.get_mut(&priority)
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.priorities.remove(&priority);
+            }
+        }
+    }
+
+    /// Whether the priority of anybody is low enough for a rule, seen from this one.
+    fn any_allowed(&self, rule: Preemptible, priority: i32) -> bool {
+        let Some((lowest, _)) = self.priorities.first_key_value() else { return false };
+        match rule {
+            Preemptible::Never => false,
+            Preemptible::LowerPriority => *lowest < priority,
+            Preemptible::LowerOrNewerEqual => *lowest <= priority,
+            Preemptible::Any => true,
+        }
+    }
+}
 
 impl Engine {
-    /// Notes which ClusterQueue's quota a gang holds.
+    /// Notes which ClusterQueue's quota a gang holds, and with which priority.
     pub(crate) fn note_payer(&mut self, id: &GangId) {
         let Some(state) = self.gangs.get_mut(id) else { return };
-        let now = state.charges().find_map(|charge| charge.kueue.as_ref()).map(|(queue, _)| queue.clone());
+        let now = pays(state);
         if state.pays == now {
             return;
         }
         let before = std::mem::replace(&mut state.pays, now.clone());
-        if let Some(before) = before
+        if let Some((before, priority)) = before
             && let Some(payers) = self.payers.get_mut(&before)
         {
-            payers.remove(id);
-            if payers.is_empty() {
+            payers.remove(id, priority);
+            if payers.gangs.is_empty() {
                 self.payers.remove(&before);
             }
         }
-        if let Some(queue) = now {
-            self.payers.entry(queue).or_default().insert(id.clone());
+        if let Some((queue, priority)) = now {
+            self.payers.entry(queue).or_default().add(id, priority);
         }
     }
+}
+
+/// The ClusterQueue whose quota a gang holds, and its priority.
+pub(crate) fn pays(state: &GangState) -> Option<(Name, i32)> {
+    let queue = state.charges().find_map(|charge| charge.kueue.as_ref()).map(|(queue, _)| queue.clone());
+    queue.map(|queue| (queue, rank(state).0))
+}
+
+/// Priority and age of a gang; those of one whose objects are not known come before all others.
+fn rank(state: &GangState) -> (i32, Millis) {
+    state.fact.as_ref().map_or((i32::MIN, Millis::MAX), |fact| (fact.priority, fact.queued_at))
 }
 
 /// All who hold quota of the tree that the queue belongs to, do not leave for somebody else, and whom a gang
@@ -76,17 +125,15 @@ pub(super) fn candidates<'a>(
     let (own, rules) = (&queue.name, queue.preemption);
     let rule = move |payer: &Name| if payer == own { rules.within_queue } else { rules.reclaim };
     let related = tree.who_borrows_beside(own, payers);
-    let related =
-        related.filter(move |(payer, _)| rule(payer) != Preemptible::Never && !inactive.contains_key(*payer));
-    let ids = related.flat_map(|(payer, ids)| ids.iter().map(move |id| (payer, id)));
-    let allowed = move |(payer, id): &(&'a Name, &'a GangId)| {
-        let fact = gangs.get(*id).and_then(|state| state.fact.as_ref());
-        let theirs = fact.map_or((i32::MIN, Millis::MAX), |fact| (fact.priority, fact.queued_at));
-        preempt::allows(rule(payer), (priority, queued_at), theirs)
-    };
-    let ids = ids.filter(allowed);
+    let related = related.filter(move |(payer, paying)| {
+        paying.any_allowed(rule(payer), priority) && !inactive.contains_key(*payer)
+    });
+    let ids = related.flat_map(|(payer, paying)| paying.gangs.iter().map(move |id| (payer, id)));
     let candidate = |(queue, id): (&'a Name, &'a GangId)| {
         let state = gangs.get(id).filter(|state| state.given_up_to.is_none())?;
+        if !preempt::allows(rule(queue), (priority, queued_at), rank(state)) {
+            return None;
+        }
         let (_, usage) = state.charges().find_map(|charge| charge.kueue.as_ref())?;
         let reserved_at = state.reserved_at();
         let pods: u64 = state.held.iter().flat_map(|held| &held.paid).map(|paid| u64::from(*paid)).sum();

@@ -1,6 +1,7 @@
 //! What does a gang wait for, and may it be decided at all?
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::gang::GangState;
@@ -38,6 +39,8 @@ pub(crate) struct Start {
     pub(crate) sets: Vec<StartSet>,
     /// How many members must start together, over all sets and of each role.
     pub(crate) minima: Minima,
+    /// Admission checks that it has not passed, by the flavors that they are asked for.
+    pub(crate) checks: BTreeSet<BTreeSet<Name>>,
     /// It still holds quota of an earlier admission, which makes its answer its own.
     pub(crate) lingering: Option<GangId>,
     /// Where its queue may have others evicted: its priority and, where that matters, its age.
@@ -59,6 +62,13 @@ pub(crate) struct StartSet {
     pub(crate) topology: TopologyRequest,
     /// As whom others mean its pods, as far as anybody minds.
     pub(crate) who: Option<Arc<Who>>,
+}
+
+impl Start {
+    /// Whether a check that it has not passed is asked for one of these flavors.
+    pub(super) fn is_checked_on<'a>(&self, flavors: impl Iterator<Item = &'a Name> + Clone) -> bool {
+        self.checks.iter().any(|on| on.is_empty() || flavors.clone().any(|flavor| on.contains(flavor)))
+    }
 }
 
 impl StartSet {
@@ -196,6 +206,7 @@ impl Engine {
             volcano_queue: fact.volcano_queue.clone(),
             sets: fact.pod_sets.iter().map(set).collect(),
             minima: state.minimum().unwrap_or_default(),
+            checks: fact.checks.clone(),
             lingering: state.lingering.as_ref().map(|_| id.clone()),
             rank: rules.map(|rules| (fact.priority, age(rules))),
         }

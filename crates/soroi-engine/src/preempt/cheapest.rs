@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::Room;
 use super::classic::Field;
+use super::{Candidate, Room};
 use crate::event::{GangId, Millis};
 
 /// Up to this many candidates the cheapest set is looked for among all sets: 4,096 of them, most of which
@@ -54,10 +54,14 @@ impl Field<'_> {
 
     /// Cheap ones first.
     fn by_cost(&self, mut entries: Vec<usize>) -> Vec<usize> {
-        entries.sort_by_cached_key(|entry| {
-            let candidate = &self.candidates[self.entries[*entry].at];
-            let (priority, reserved_at) = (candidate.priority, Reverse(candidate.reserved_at));
-            (!candidate.leaving, priority, candidate.work, reserved_at, candidate.id.clone())
+        let candidate = |entry: usize| &self.candidates[self.entries[entry].at];
+        let key = |entry: usize| {
+            let Candidate { leaving, priority, work, reserved_at, .. } = candidate(entry);
+            (!leaving, *priority, *work, Reverse(*reserved_at))
+        };
+        // Names are compared only where nothing else differs.
+        entries.sort_by(|one, other| {
+            key(*one).cmp(&key(*other)).then_with(|| candidate(*one).id.cmp(&candidate(*other).id))
         });
         entries
     }

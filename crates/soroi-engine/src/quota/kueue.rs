@@ -37,16 +37,27 @@ pub struct Tree {
     nodes: Vec<Node>,
     of_queue: BTreeMap<Name, NodeIx>,
     of_cohort: BTreeMap<Name, NodeIx>,
+    /// By the node at the top: its name as a root, and the queues below it, in name order.
+    tops: BTreeMap<NodeIx, Top>,
     /// An object changed: `nodes` must be built again before it is asked.
     stale: bool,
     /// Where usage changed since [`take_moved`](Self::take_moved): root and flavor resource.
     moved: BTreeSet<(Name, FlavorResource)>,
 }
 
+/// What is below a topmost cohort, or a queue without one.
+#[derive(Clone, Debug)]
+struct Top {
+    root: Name,
+    queues: Vec<NodeIx>,
+}
+
 #[derive(Clone, Debug)]
 struct Node {
     name: Name,
     parent: Option<NodeIx>,
+    /// The node at the top; itself if there is none above.
+    top: NodeIx,
     /// Edges to the deepest leaf below: 0 for a ClusterQueue.
     height: u32,
     /// The nodes right below.
@@ -261,13 +272,8 @@ impl Tree {
     /// The name of the cohort at the top, or the queue's own without one. Queues with the same
     /// root can lend to each other; what happens elsewhere does not concern them.
     pub fn root(&self, queue: &Name) -> Option<Name> {
-        let mut ix = *self.of_queue.get(queue)?;
-        while let Some(parent) = self.nodes[ix].parent {
-            ix = parent;
-        }
-        // A cohort and a ClusterQueue may have the same name.
-        let kind = if self.nodes[ix].height == 0 { "queue" } else { "cohort" };
-        Some(format!("{kind}/{}", self.nodes[ix].name).into())
+        let ix = *self.of_queue.get(queue)?;
+        self.tops.get(&self.nodes[ix].top).map(|top| top.root.clone())
     }
 
     /// Of some queues those that share a topmost cohort with this one, itself included, and that use more than
@@ -277,19 +283,14 @@ impl Tree {
         queue: &'a Name,
         all: &'a BTreeMap<Name, T>,
     ) -> impl Iterator<Item = (&'a Name, &'a T)> {
-        let top = |ix: NodeIx| {
-            let mut ix = ix;
-            while let Some(parent) = self.nodes[ix].parent {
-                ix = parent;
-            }
-            ix
-        };
-        let own = self.of_queue.get(queue).copied().map(top);
-        let borrows = |ix: NodeIx| self.nodes[ix].cells.values().any(|cell| cell.promised > cell.subtree);
-        all.iter().filter(move |(other, _)| {
-            let ix = self.of_queue.get(*other).copied();
-            *other == queue || ix.is_some_and(|ix| borrows(ix) && Some(top(ix)) == own)
-        })
+        let own = self.of_queue.get(queue).copied();
+        let borrows =
+            move |ix: NodeIx| self.nodes[ix].cells.values().any(|cell| cell.promised > cell.subtree);
+        let related = own.and_then(|ix| self.tops.get(&self.nodes[ix].top)).map(|top| top.queues.as_slice());
+        let related = related.unwrap_or_default().iter().copied();
+        related
+            .filter(move |ix| Some(*ix) == own || borrows(*ix))
+            .filter_map(|ix| all.get_key_value(&self.nodes[ix].name))
     }
 
     /// The cycle that the queue's cohorts run into: the first name of it.
@@ -454,6 +455,7 @@ impl Tree {
         for ix in self.children_first() {
             self.lend_to_parent(ix);
         }
+        self.note_tops();
         for (queue, usage) in self.used.clone() {
             let Some(ix) = self.of_queue.get(&queue).copied() else { continue };
             usage.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Now));
@@ -462,6 +464,26 @@ impl Tree {
         for (queue, promised) in self.promised.clone() {
             let Some(ix) = self.of_queue.get(&queue).copied() else { continue };
             promised.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Promised));
+        }
+    }
+
+    fn note_tops(&mut self) {
+        self.tops.clear();
+        for ix in 0..self.nodes.len() {
+            let mut top = ix;
+            while let Some(parent) = self.nodes[top].parent {
+                top = parent;
+            }
+            self.nodes[ix].top = top;
+        }
+        // In name order.
+        for ix in self.of_queue.values() {
+            let top = self.nodes[*ix].top;
+            // A cohort and a ClusterQueue may have the same name.
+            let kind = if self.nodes[top].height == 0 { "queue" } else { "cohort" };
+            let root = || format!("{kind}/{}", self.nodes[top].name).into();
+            let below = self.tops.entry(top).or_insert_with(|| Top { root: root(), queues: Vec::new() });
+            below.queues.push(*ix);
         }
     }
 
@@ -525,6 +547,7 @@ impl Node {
         Self {
             name,
             parent: None,
+            top: 0,
             height: 0,
             children: Vec::new(),
             weight_milli: WEIGHT_MILLI,

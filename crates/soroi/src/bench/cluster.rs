@@ -68,7 +68,8 @@ enum Part {
     ///
     /// This client creates PodGroups and their pods, with as many requests under way as
     /// --in-flight says. A size is GANGSxPODS@NODES.
-    Load(load::Args),
+    #[command(visible_alias = "load")]
+    Gangs(load::Args),
     /// Binds in a second, beside a loop that does nothing else
     ///
     /// The pods exist and their kubelets are silent. Soroi is given the PodGroup last; the rate is
@@ -117,7 +118,7 @@ async fn measure(args: &Args) -> anyhow::Result<report::Report> {
     let site = Site::begin(client).await?;
     let measured = match &args.part {
         Part::Wakeup(part) => wakeup::measure(&site, part).await,
-        Part::Load(part) => load::measure(&site, part).await,
+        Part::Gangs(part) => load::measure(&site, part).await,
         Part::Bind(part) => bind::measure(&site, part).await,
         Part::Memory(part) => memory::measure(&site, part, args.kubeconfig.as_deref()).await,
         Part::Undo(part) => undo::measure(&site, part).await,

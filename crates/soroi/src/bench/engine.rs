@@ -4,6 +4,8 @@
 //! would wait for: taking in the new facts and deciding.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures the wall clock, not the cluster's time")]
 
+mod admissions;
+
 use std::time::Instant;
 
 use anyhow::ensure;
@@ -25,6 +27,7 @@ struct Sizes {
     pods_at_once: u32,
     waiting: usize,
     running: usize,
+    queues: usize,
 }
 
 pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
@@ -35,18 +38,21 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
         pods_at_once: u32::try_from(divide(10_000))?,
         waiting: divide(10_000),
         running: divide(10_000).next_multiple_of(GANGS_PER_NODE * 10),
+        queues: divide(1_000),
     };
     let mut placed = Vec::new();
     let mut at_once = Vec::new();
     let mut nobody = Vec::new();
     let mut somebody = Vec::new();
     let mut victims = Vec::new();
+    let mut rates = Vec::new();
     for _ in 0..rounds {
         placed.push(place_gangs(&sizes)?);
         at_once.push(place_at_once(&sizes)?);
         nobody.extend(wake(&sizes, Freed::TooLittle)?);
         somebody.extend(wake(&sizes, Freed::Enough)?);
         victims.extend(preempt(&sizes)?);
+        rates.push(admissions::measure(sizes.queues)?);
     }
     let nodes = grouped(sizes.nodes as u64);
     Ok(vec![
@@ -86,6 +92,15 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             ),
             ("ms", false, 20.0),
             victims,
+        ),
+        figure(
+            "admissions",
+            format!(
+                "admit in {} queues by quota alone, as many come as end, 20 wait in each",
+                grouped(sizes.queues as u64)
+            ),
+            ("gangs/s", true, 20_000.0),
+            rates,
         ),
     ])
 }
@@ -258,7 +273,7 @@ mod tests {
     fn every_measurement_measures_what_it_says() {
         let figures = measure(1, 100).unwrap();
         let names: Vec<_> = figures.iter().map(|figure| figure.name).collect();
-        assert_eq!(names, ["place", "gang", "wake-nobody", "wake-one", "victims"]);
+        assert_eq!(names, ["place", "gang", "wake-nobody", "wake-one", "victims", "admissions"]);
         assert!(figures.iter().all(|figure| figure.median > 0.0));
     }
 }

@@ -59,7 +59,8 @@ pub(crate) fn cluster(nodes: usize) -> Vec<Event> {
     facts
 }
 
-fn queue() -> ClusterQueue {
+/// A queue whose quota is never the limit.
+pub(crate) fn queue() -> ClusterQueue {
     let quota =
         Quota { resource: name(GPU), nominal: Amount::MAX / 4, borrowing_limit: None, lending_limit: None };
     let flavors = vec![FlavorQuotas { flavor: name("main"), quotas: vec![quota] }];
@@ -143,6 +144,7 @@ pub(crate) fn gang(number: usize, size: GangSize) -> Gang {
         }],
         minima: None,
         readiness: Readiness::Ready,
+        checks: Default::default(),
         policy: None,
         not_before: 0,
         foreign_scheduler: None,

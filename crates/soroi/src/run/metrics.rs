@@ -209,8 +209,8 @@ impl Metrics {
             flavor: one.flavor.to_string(),
             resource: one.resource.to_string(),
         };
-        let shown: Vec<Quota> = status.usage.iter().map(quota).collect();
-        for one in &status.usage {
+        let shown: Vec<Quota> = status.admitted_usage.iter().map(quota).collect();
+        for one in &status.admitted_usage {
             // The engine counts cpu in thousandths.
             #[allow(clippy::cast_precision_loss, reason = "a gauge is for people")]
             let total = one.total as f64 / if &*one.resource == "cpu" { 1000.0 } else { 1.0 };

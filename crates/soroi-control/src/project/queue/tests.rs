@@ -21,11 +21,17 @@ fn a_cluster_queue_shows_usage_by_flavor_and_resource() {
         name: "gpu-queue".into(),
         inactive: None,
         pending: 2,
-        reserving: 1,
+        reserving: 2,
         admitted: 1,
         usage: vec![
             usage("spot", "memory", 512 << 20, 0),
             usage("spot", "cpu", 2500, 500),
+            usage("on-demand", "example.com/gpu", 0, 0),
+        ],
+        // One of the two waits for admission checks.
+        admitted_usage: vec![
+            usage("spot", "memory", 256 << 20, 0),
+            usage("spot", "cpu", 1500, 0),
             usage("on-demand", "example.com/gpu", 0, 0),
         ],
     };
@@ -75,14 +81,14 @@ fn a_cluster_queue_shows_usage_by_flavor_and_resource() {
               "name": "spot",
               "resources": [
                 {
-                  "borrowed": "500m",
+                  "borrowed": "0",
                   "name": "cpu",
-                  "total": "2500m"
+                  "total": "1500m"
                 },
                 {
                   "borrowed": "0",
                   "name": "memory",
-                  "total": "512Mi"
+                  "total": "256Mi"
                 }
               ]
             },
@@ -98,7 +104,7 @@ fn a_cluster_queue_shows_usage_by_flavor_and_resource() {
             }
           ],
           "pendingWorkloads": 2,
-          "reservingWorkloads": 1
+          "reservingWorkloads": 2
         }"#]]
     .assert_eq(&picture(&status));
     let later = now() + jiff::SignedDuration::from_secs(9);
@@ -115,6 +121,7 @@ fn a_local_queue_shows_its_share() {
         reserving: 0,
         admitted: 0,
         usage: vec![usage("tas-flavor", "example.com/gpu", 0, 0), usage("tas-flavor", "cpu", 0, 0)],
+        admitted_usage: vec![usage("tas-flavor", "example.com/gpu", 0, 0), usage("tas-flavor", "cpu", 0, 0)],
     };
     expect![[r#"
         {

@@ -361,3 +361,43 @@ fn who_ends_while_it_waits_waits_for_nothing_any_more() {
             9   Finished=True Failed: All pods of the group have ended"#]],
     );
 }
+
+fn with_check(state: CheckState, requeue_after_seconds: Option<i32>) -> WorkloadStatus {
+    let mut status = WorkloadStatus::default();
+    reserve(&mut status, &admission(), at(0));
+    status.admission_checks = vec![AdmissionCheckState {
+        name: "budget".into(),
+        state,
+        last_transition_time: Time(at(5).now),
+        message: "revoked".into(),
+        pod_set_updates: Vec::new(),
+        requeue_after_seconds,
+        retry_count: None,
+    }];
+    status
+}
+
+/// Kueue 0.18: the pause counts from when the check said so, and the check starts anew.
+#[test]
+fn a_check_that_says_retry_has_the_workload_pause() {
+    let mut status = with_check(CheckState::Retry, Some(60));
+    evict(&mut status, word::ADMISSION_CHECK, "Evicted due to AdmissionCheck", at(7));
+    let pause = status.requeue_state.as_ref().and_then(|state| state.requeue_at.clone());
+    assert_eq!(pause, Some(Time(at(65).now)));
+    let check = &status.admission_checks[0];
+    assert_eq!((check.state, check.retry_count), (CheckState::Pending, Some(1)));
+    assert_eq!(check.message, "Reset to Pending after eviction. Previously: Retry");
+    give_back(&mut status, at(8));
+    let requeued = conditions::get(&status.conditions, condition::REQUEUED).unwrap();
+    assert_eq!((requeued.status.as_str(), requeued.reason.as_str()), ("False", "AdmissionCheck"));
+
+    let mut at_once = with_check(CheckState::Retry, None);
+    evict(&mut at_once, word::ADMISSION_CHECK, "Evicted due to AdmissionCheck", at(7));
+    assert_eq!(at_once.requeue_state, None);
+}
+
+#[test]
+fn who_is_rejected_says_by_which_checks() {
+    let status = with_check(CheckState::Rejected, None);
+    assert_eq!(rejection(&status), "Admission check(s): budget, were rejected");
+}

@@ -24,6 +24,7 @@ fn start(counts: &[u32]) -> Start {
         volcano_queue: None,
         sets: counts.iter().enumerate().map(set).collect(),
         minima: Minima::of(1),
+        checks: Default::default(),
         lingering: None,
         rank: None,
     }

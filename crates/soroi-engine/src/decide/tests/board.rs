@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::event::*;
 use crate::minima::Minima;
 use crate::preempt::Cause;
-use crate::reason::{Preempted, UndoReason};
+use crate::reason::{NotYet, Preempted, UndoReason};
 
 /// What answers the engine's decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -299,7 +299,9 @@ impl Board {
             self.engine.confirm(Outcome::NotCommitted(id), self.now);
             return;
         };
-        if admission.policy.soroi_binds() {
+        let placed = admission.pod_sets.iter().any(|set| !set.nodes.is_empty());
+        let parked = admission.policy == Policy::Unified && !placed;
+        if admission.policy.soroi_binds() && !parked {
             let plan = Plan {
                 gang: id.clone(),
                 owners: gang.owners.clone(),
@@ -321,11 +323,16 @@ impl Board {
                 pod_sets: sets.map(|set| (set.name.clone(), set.count, set.flavors.clone())).collect(),
                 topology,
             };
-            self.change_gang(&name, |gang| gang.admitted = Some(admitted));
+            self.change_gang(&name, |gang| {
+                gang.admitted = Some(admitted);
+                if parked {
+                    gang.readiness = Readiness::NotYet(NotYet::ChecksPending);
+                }
+            });
         }
         self.engine.confirm(Outcome::Committed(id.clone()), self.now);
         self.echo_plan(&id);
-        if self.auto.members {
+        if self.auto.members && !parked {
             self.create_members(&name, u32::MAX);
         }
     }

@@ -421,48 +421,6 @@ fn not_written_it_is_decided_again_after_a_pause() {
 }
 
 #[test]
-fn admission_checks_are_waited_for() {
-    check(
-        "
-        node a gpu=2
-        queue cq gpu=2
-        gang train queue=cq pods=2 gpu=1 at=1
-        end train
-        gone train-0
-        gone train-1
-        queue cq gpu=2 hold
-        gang next queue=cq pods=2 gpu=1
-        checks next
-        queue cq gpu=2
-        ready next
-        ",
-        expect![[r#"
-            node a gpu=2
-            queue cq gpu=2
-            gang train queue=cq pods=2 gpu=1 at=1
-              admit train; mainx2 [default] a*2
-              bind train-0 to a
-              bind train-1 to a
-              settled train
-            end train
-            gone train-0
-            gone train-1
-            queue cq gpu=2 hold
-            gang next queue=cq pods=2 gpu=1
-              pending next: ClusterQueue cq is inactive
-            checks next
-            queue cq gpu=2
-              pending next: waiting for admission checks
-            ready next
-              admit next; mainx2 [default] a*2
-              bind next-0 to a
-              bind next-1 to a
-              settled next
-        "#]],
-    );
-}
-
-#[test]
 fn a_deactivated_queue_keeps_what_runs() {
     check(
         "

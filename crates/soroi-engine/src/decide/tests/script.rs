@@ -1,6 +1,6 @@
 //! The language of the stories: one command a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -240,7 +240,13 @@ fn moving_parts(board: &mut Board, verb: &str, words: &Words<'_>, line: &str) {
         }
         "off" => board.change_gang(name, |gang| gang.readiness = Readiness::Off(Off::Deactivated)),
         "checks" => board.change_gang(name, |gang| gang.readiness = Readiness::NotYet(NotYet::ChecksPending)),
-        "ready" => board.change_gang(name, |gang| gang.readiness = Readiness::Ready),
+        "ready" => board.change_gang(name, |gang| {
+            gang.readiness = Readiness::Ready;
+            gang.checks.clear();
+        }),
+        "retry" => board.change_gang(name, |gang| {
+            gang.readiness = Readiness::Off(Off::CheckRetry("check a says so".into()));
+        }),
         "podsready" => board.change_gang(name, |gang| {
             gang.pods_ready = PodsReady { shown: words.has("shown"), due: words.number("due") };
         }),
@@ -478,12 +484,22 @@ fn gang(board: &mut Board, words: &Words<'_>) {
         pod_sets,
         minima: minima(words),
         readiness: Readiness::Ready,
+        checks: checks(words),
         policy: words.get("policy").map(policy),
         not_before: words.number("from").unwrap_or(0),
         foreign_scheduler: words.get("scheduler").map(Into::into),
         admitted: None,
         pods_ready: PodsReady::default(),
     });
+}
+
+/// `checks=f,g`: an admission check for the flavors `f` and `g`; `checks=all`: for all.
+fn checks(words: &Words<'_>) -> BTreeSet<BTreeSet<Name>> {
+    let flavors = words.get("checks").map(|flavors| match flavors {
+        "all" => BTreeSet::new(),
+        named => named.split(',').map(Into::into).collect(),
+    });
+    flavors.into_iter().collect()
 }
 
 /// `min=4 role:ps=1`: four in all, one of them of the role `ps`.

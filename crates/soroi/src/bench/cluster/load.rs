@@ -105,7 +105,7 @@ pub(super) async fn measure(site: &Site, args: &Args) -> anyhow::Result<Report> 
         rows.extend(judged(*size, &samples));
     }
     Ok(Report {
-        benchmark: "load",
+        benchmark: "gangs",
         kubernetes: site.version.clone(),
         optimized: !cfg!(debug_assertions),
         remarks: vec![format!(

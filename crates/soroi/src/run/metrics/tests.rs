@@ -22,6 +22,7 @@ fn status(total: i64) -> ClusterQueueStatus {
         reserving: 2,
         admitted: 1,
         usage: vec![usage("cpu", 1500), usage("example.com/gpu", total)],
+        admitted_usage: vec![usage("cpu", 500), usage("example.com/gpu", total)],
     }
 }
 
