@@ -19,4 +19,5 @@ mod running;
 pub(crate) mod script;
 mod slices;
 mod start;
+mod topologies;
 mod walked;
