@@ -4,6 +4,7 @@ mod cluster;
 mod engine;
 mod load;
 mod packing;
+mod places;
 mod published;
 mod up;
 
@@ -23,8 +24,10 @@ pub(crate) enum Command {
     /// The decision engine alone: no API server, no network
     ///
     /// Places 1,000 gangs of 8 pods on 5,000 nodes with 8 GPUs in a topology of 3 levels; decides
-    /// one gang of 10,000 pods; decides again after one pod ends while 10,000 gangs wait. Build
-    /// with --release, or the figures mean nothing.
+    /// one gang of 10,000 pods; decides again after one pod ends while 10,000 gangs wait. Then, with
+    /// 60 % of the GPUs taken: gangs in one rack, anywhere, and a leader with workers that keep apart in
+    /// one block; what one pod changes; and the same on four times as many nodes, with the memory that it
+    /// takes. Build with --release, or the figures mean nothing.
     Engine(Args),
     /// The whole of it on a cluster with a real API server, beside rivals
     ///
@@ -105,7 +108,8 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Exit
         Command::Load(args) => published::run(args, out)?,
         Command::Packing(args) => packing::run(args, out)?,
         Command::Engine(args) => {
-            let figures = engine::measure(args.rounds, args.shrink)?;
+            let mut figures = engine::measure(args.rounds, args.shrink)?;
+            figures.extend(places::measure(args.rounds, args.shrink)?);
             show(out, "engine", args.output, (args.rounds, args.shrink), &figures)?;
         }
         Command::Up(args) => show(out, "up", args.output, (args.rounds(), 1), &up::measure(args)?)?,

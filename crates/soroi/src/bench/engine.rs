@@ -105,7 +105,7 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-fn figure(
+pub(super) fn figure(
     name: &'static str,
     what: String,
     (unit, more_is_better, target): (&'static str, bool, f64),

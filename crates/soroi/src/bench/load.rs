@@ -11,13 +11,25 @@ use soroi_engine::event::{
     StopPolicy, Topology, TopologyRequest,
 };
 
-const GPU: &str = "example.com/gpu";
+pub(crate) const GPU: &str = "example.com/gpu";
 /// GPUs of every node.
 pub(crate) const GPUS_PER_NODE: Amount = 8;
-const NODES_PER_RACK: usize = 10;
-const RACKS_PER_BLOCK: usize = 20;
+/// How many of what make up the next level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    nodes_per_rack: usize,
+    racks_per_block: usize,
+}
+
+impl Site {
+    /// As racks are.
+    const SMALL_RACKS: Self = Self { nodes_per_rack: 10, racks_per_block: 20 };
+    /// Rows, rather: one has room for a gang of hundreds.
+    pub(crate) const LARGE_RACKS: Self = Self { nodes_per_rack: 250, racks_per_block: 5 };
+}
+
 /// The topology's levels, coarse to fine.
-const LEVELS: [&str; 3] =
+pub(crate) const LEVELS: [&str; 3] =
     ["topology.example.com/block", "topology.example.com/rack", "kubernetes.io/hostname"];
 
 /// Which gangs wait.
@@ -37,6 +49,11 @@ fn name(text: impl AsRef<str>) -> Name {
 
 /// Nodes, the topology, and one queue whose quota is never the limit.
 pub(crate) fn cluster(nodes: usize) -> Vec<Event> {
+    cluster_of(nodes, Site::SMALL_RACKS)
+}
+
+/// The same with racks of another size.
+pub(crate) fn cluster_of(nodes: usize, site: Site) -> Vec<Event> {
     let mut facts = vec![
         Event::Namespace { name: name("default"), labels: BTreeMap::new() },
         Event::Topology(Topology { name: name("default"), levels: LEVELS.map(name).to_vec() }),
@@ -55,7 +72,7 @@ pub(crate) fn cluster(nodes: usize) -> Vec<Event> {
             stop: StopPolicy::None,
         }),
     ];
-    facts.extend((0..nodes).map(|number| Event::Node(node(number))));
+    facts.extend((0..nodes).map(|number| Event::Node(node_at(number, site))));
     facts
 }
 
@@ -85,13 +102,15 @@ pub(crate) fn queue_that_preempts() -> Event {
     Event::ClusterQueue(ClusterQueue { preemption, ..queue() })
 }
 
-fn node_name(number: usize) -> Name {
+/// The name of node `number`.
+pub(crate) fn node_name(number: usize) -> Name {
     name(format!("node-{number:05}"))
 }
 
-fn node(number: usize) -> Node {
-    let rack = number / NODES_PER_RACK;
-    let block = rack / RACKS_PER_BLOCK;
+/// Node `number`.
+pub(crate) fn node_at(number: usize, site: Site) -> Node {
+    let rack = number / site.nodes_per_rack;
+    let block = rack / site.racks_per_block;
     let values = [name(format!("block-{block:03}")), name(format!("rack-{rack:04}")), node_name(number)];
     Node {
         name: node_name(number),
@@ -108,7 +127,8 @@ fn node(number: usize) -> Node {
     }
 }
 
-fn shape(gpus: Amount) -> Arc<Shape> {
+/// What a pod with so many GPUs needs.
+pub(crate) fn shape(gpus: Amount) -> Arc<Shape> {
     let requests = BTreeMap::from([(name("cpu"), 4_000), (name("memory"), 16 << 30), (name(GPU), gpus)]);
     Arc::new(Shape { requests, ..Shape::default() })
 }
@@ -160,12 +180,17 @@ pub(crate) fn number_of(gang: &GangId) -> Option<usize> {
 
 /// The pod that fills node `number` and that nobody queues.
 pub(crate) fn hog(number: usize) -> Pod {
+    pod_of(number, GPUS_PER_NODE)
+}
+
+/// A pod of so many GPUs on node `number`, that nobody queues.
+pub(crate) fn pod_of(number: usize, gpus: Amount) -> Pod {
     Pod {
         uid: hog_uid(number),
         namespace: name("default"),
         name: hog_uid(number),
         node: Some(node_name(number)),
-        shape: shape(GPUS_PER_NODE),
+        shape: shape(gpus),
         who: Arc::default(),
         owner: None,
         pod_set: None,
