@@ -33,6 +33,7 @@ mod parsed;
 pub mod project;
 mod queues;
 mod reins;
+pub mod snapshot;
 mod spoken;
 mod voice;
 mod watches;

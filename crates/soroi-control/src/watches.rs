@@ -71,6 +71,11 @@ impl Watches {
         self.unlisted.is_empty()
     }
 
+    /// Kinds of which the first list is not in.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = Kind> + '_ {
+        self.unlisted.iter().copied()
+    }
+
     /// Whether the server serves this kind, as far as is known.
     pub(crate) fn serves(&self, kind: Kind) -> bool {
         self.served.contains(&kind)

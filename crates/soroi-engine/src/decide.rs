@@ -7,6 +7,7 @@
 //!
 //! Nothing is retried because time passed, except where time is the answer (time-outs, pauses).
 
+mod account;
 mod admit;
 mod assign;
 mod bind;

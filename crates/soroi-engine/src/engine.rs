@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::account::Account;
 use crate::cluster::Cluster;
 use crate::decide::ceiling::Ceilings;
 use crate::decide::gang::Gangs;
@@ -134,6 +135,12 @@ impl Engine {
     /// not.
     pub fn reason(&self, gang: &GangId) -> Option<Reason> {
         self.reason_now(gang).map(|reason| (*reason).clone())
+    }
+
+    /// All that can be said of how a gang does and what would help it, as of the last decision; `None` if it is
+    /// not known. For people who ask: it costs a decision on a copy of the state for everything that might help.
+    pub fn explain(&self, gang: &GangId, now: Millis) -> Option<Account> {
+        self.account_of(gang, now)
     }
 
     /// How many pods of each of its sets, in the order of its admission, an admitted gang pays for:

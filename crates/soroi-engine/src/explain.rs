@@ -248,7 +248,7 @@ impl PlaceProblem {
             NodeProblem::Taint { key, value } => write!(f, "taint \"{key}={value}\": {count}"),
             NodeProblem::Selector => write!(f, "nodeSelector: {count}"),
             NodeProblem::Affinity => write!(f, "affinity: {count}"),
-            NodeProblem::Topology => write!(f, "topologyDomain: {count}"),
+            NodeProblem::Topology | NodeProblem::OtherDomain => write!(f, "topologyDomain: {count}"),
             NodeProblem::Insufficient { resource } => write!(f, "resource \"{resource}\": {count}"),
             NodeProblem::TooManyPods => write!(f, "resource \"pods\": {count}"),
             NodeProblem::Ports => write!(f, "hostPorts: {count}"),
@@ -269,32 +269,33 @@ impl PlaceProblem {
         let left = self.nodes.saturating_sub(self.out).saturating_sub(self.full.nodes);
         f.write_str(if self.full.nodes > 0 { "; for one more, " } else { ": " })?;
         write!(f, "{left}/{} nodes are available: ", self.nodes)?;
-        joined(f, ", ", &problems, |f, (problem, count)| match problem {
-            NodeProblem::NotReady => write!(f, "{count} node(s) were not ready"),
-            NodeProblem::Unschedulable => write!(f, "{count} node(s) were unschedulable"),
-            NodeProblem::Taint { key, value } => {
-                write!(f, "{count} node(s) had untolerated taint {{{key}: {value}}}")
+        joined(f, ", ", &problems, |f, (problem, count)| write!(f, "{count} {problem}"))
+    }
+}
+
+/// As kube-scheduler says it of nodes, behind their number.
+impl Display for NodeProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotReady => "node(s) were not ready",
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::Taint { key, value } => {
+                return write!(f, "node(s) had untolerated taint {{{key}: {value}}}");
             }
-            NodeProblem::Selector | NodeProblem::Affinity => {
-                write!(f, "{count} node(s) didn't match Pod's node affinity/selector")
+            Self::Selector | Self::Affinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::Topology => "node(s) were outside of the topology domain",
+            Self::OtherDomain => "node(s) were in other domains",
+            Self::Insufficient { resource } => return write!(f, "Insufficient {resource}"),
+            Self::TooManyPods => "Too many pods",
+            Self::Ports => "node(s) didn't have free ports for the requested pod ports",
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::SpreadLabel => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
             }
-            NodeProblem::Topology => write!(f, "{count} node(s) were outside of the topology domain"),
-            NodeProblem::Insufficient { resource } => write!(f, "{count} Insufficient {resource}"),
-            NodeProblem::TooManyPods => write!(f, "{count} Too many pods"),
-            NodeProblem::Ports => {
-                write!(f, "{count} node(s) didn't have free ports for the requested pod ports")
-            }
-            NodeProblem::Spread => write!(f, "{count} node(s) didn't match pod topology spread constraints"),
-            NodeProblem::SpreadLabel => write!(
-                f,
-                "{count} node(s) didn't match pod topology spread constraints (missing required label)"
-            ),
-            NodeProblem::PodAffinity => write!(f, "{count} node(s) didn't match pod affinity rules"),
-            NodeProblem::PodAntiAffinity => write!(f, "{count} node(s) didn't match pod anti-affinity rules"),
-            NodeProblem::ExistingAntiAffinity => {
-                write!(f, "{count} node(s) didn't satisfy existing pods anti-affinity rules")
-            }
-            NodeProblem::Unserved(what) => write!(f, "{count} node(s) not judged: {what}"),
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+            Self::Unserved(what) => return write!(f, "node(s) not judged: {what}"),
         })
     }
 }

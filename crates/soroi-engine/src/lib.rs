@@ -11,6 +11,7 @@
 //! Architecture invariant: objects of *different* types may arrive in any order (a pod before its
 //! gang, a queue before its flavor); events are idempotent; what is not known yet is waited for.
 
+pub mod account;
 mod check;
 pub mod cluster;
 mod decide;

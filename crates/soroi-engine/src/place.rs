@@ -18,6 +18,7 @@ mod problem;
 mod search;
 mod shortage;
 mod slices;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::reason::PlaceProblem;
 use crate::topology::Grain;
 use part::Part;
 pub use shortage::{Gains, Shortage};
+pub(crate) use survey::survey;
 
 /// Nodes and how many pods go there, in no particular order.
 type Taken = Vec<(NodeIx, u32)>;

@@ -340,6 +340,9 @@ pub enum NodeProblem {
     Affinity,
     /// The node lies outside the topology (a level's label is missing) or the chosen domain.
     Topology,
+    /// Where that is told apart from being outside: the node is in another domain than the one that came
+    /// closest.
+    OtherDomain,
     /// Too little of a resource is free.
     Insufficient {
         /// The resource.

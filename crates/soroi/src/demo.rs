@@ -1,9 +1,9 @@
 //! The whole story in one command: one cluster, four placement policies, side by side.
 
 mod board;
-mod manifests;
+pub(crate) mod manifests;
 mod report;
-mod site;
+pub(crate) mod site;
 mod story;
 
 use std::io::Write;

@@ -8,6 +8,7 @@ mod bench;
 mod convert;
 mod crds;
 mod demo;
+mod explain;
 mod manifests;
 mod run;
 mod show;
@@ -66,6 +67,13 @@ enum Command {
     /// so are finalizers that nobody serves. Jobs that run go on. What is removed or replaced is
     /// kept as files, from which `--undo` puts it back.
     Adopt(adopt::Args),
+    /// Say why a job, Workload, PodGroup or pod waits, and what would help
+    ///
+    /// Reads the cluster once, decides in memory as `soroi run` does, and writes nothing. Shows the quota and
+    /// the room that each flavor has, which nodes are out for what reason, and the domain that came closest.
+    /// Whatever might help (a node that is uncordoned, a taint that is tolerated, a pod that leaves, more quota)
+    /// is tried out on a copy of the state: `enough` means that the gang would start.
+    Explain(explain::Args),
     /// Print the custom resource definitions as YAML
     ///
     /// For `soroi crds | kubectl apply --server-side -f -`. They are made from the Rust types that
@@ -107,6 +115,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(&args, out),
         Command::Run(args) => run::run(&args),
         Command::Adopt(args) => adopt::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
         Command::Crds => crds::run(out),
         Command::Manifests(args) => manifests::run(&args, out),
         Command::Config(command) => convert::run(&command, out),

@@ -23,6 +23,7 @@ fn help_teaches_the_commands() {
           up         Start a Kubernetes API on this machine, with simulated nodes and Soroi in it
           run        Run on a cluster: admit, place and bind gangs
           adopt      Take over a cluster from Kueue and Volcano, or say what that would change
+          explain    Say why a job, Workload, PodGroup or pod waits, and what would help
           crds       Print the custom resource definitions as YAML
           manifests  Print everything to install as YAML
           config     Work on settings: those of a Kueue as Soroi's

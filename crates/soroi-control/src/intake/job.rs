@@ -143,7 +143,9 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
     let min_parallelism = wrong.note(min_parallelism.transpose());
     let near = topology::of_annotations(template_meta);
     let topology = wrong.note(near.map_err(|e| e.within("spec.template.metadata")));
-    if topology.group.is_some() && group.is_none() {
+    let queue = label(kueue_keys::QUEUE_NAME).filter(|_| runs_here(spec.managed_by.as_deref()));
+    // A Job with a queue has a Workload of its own, also where its pods join a PodGroup.
+    if topology.group.is_some() && (group.is_none() || queue.is_some()) {
         let field = format!("spec.template.metadata.annotations[{}]", kueue_keys::PODSET_GROUP_NAME);
         wrong.note::<()>(Err(Invalid::new(field, "a group has exactly 2 pod sets, and a Job has 1")));
     }
@@ -151,7 +153,7 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         uid,
         namespace: Arc::from(meta.namespace.as_deref().unwrap_or_default()),
         name,
-        queue: label(kueue_keys::QUEUE_NAME).filter(|_| runs_here(spec.managed_by.as_deref())),
+        queue,
         priority_class: label(kueue_keys::PRIORITY_CLASS),
         pod_priority_class: some_name(pod_spec.priority_class_name.as_ref()),
         group,

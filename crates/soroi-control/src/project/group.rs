@@ -267,28 +267,12 @@ pub fn nodes_error(problem: &PlaceProblem) -> String {
     format!("0/{nodes} nodes are unavailable: {}.", texts.join(", "))
 }
 
+/// Mostly as kube-scheduler.
 fn node_problem(problem: &NodeProblem) -> String {
     match problem {
-        NodeProblem::NotReady => "node(s) were not ready".into(),
-        NodeProblem::Unschedulable => "node(s) were unschedulable".into(),
-        NodeProblem::Taint { key, value } => format!("node(s) had untolerated taint {{{key}: {value}}}"),
-        NodeProblem::Selector | NodeProblem::Affinity => {
-            "node(s) didn't match Pod's node affinity/selector".into()
-        }
         NodeProblem::Topology => "node(s) were outside the topology".into(),
-        NodeProblem::Insufficient { resource } => format!("Insufficient {resource}"),
         NodeProblem::TooManyPods => "node(s) pod number exceeded".into(),
-        NodeProblem::Ports => "node(s) didn't have free ports for the requested pod ports".into(),
-        NodeProblem::Spread => "node(s) didn't match pod topology spread constraints".into(),
-        NodeProblem::SpreadLabel => {
-            "node(s) didn't match pod topology spread constraints (missing required label)".into()
-        }
-        NodeProblem::PodAffinity => "node(s) didn't match pod affinity rules".into(),
-        NodeProblem::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
-        NodeProblem::ExistingAntiAffinity => {
-            "node(s) didn't satisfy existing pods anti-affinity rules".into()
-        }
-        NodeProblem::Unserved(what) => format!("node(s) not judged: {what}"),
+        other => other.to_string(),
     }
 }
 

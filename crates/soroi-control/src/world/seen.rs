@@ -366,7 +366,7 @@ impl World {
     }
 
     /// The engine's fact of a pod, and whose gang it concerns.
-    pub(super) fn whose(&self, pod: &PodFacts) -> (event::Pod, Option<Root>) {
+    pub(crate) fn whose(&self, pod: &PodFacts) -> (event::Pod, Option<Root>) {
         let job = pod.job.as_ref().and_then(|uid| self.jobs.by_uid(uid));
         match (&pod.job, job) {
             // A Job's pod whose Job is not known (yet, or any more) waits for it.

@@ -2,6 +2,7 @@
 //! gang on them. The first assignment of flavors (in the order that the queue's fungibility gives)
 //! for which all places exist wins; a flavor with quota and without places is passed over.
 
+mod survey;
 mod walk;
 mod why;
 

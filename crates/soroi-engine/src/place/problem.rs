@@ -154,7 +154,7 @@ fn nodes_of(view: &View<'_>, region: &Region) -> u32 {
     }
 }
 
-fn value(view: &View<'_>, region: &Region) -> Option<Name> {
+pub(super) fn value(view: &View<'_>, region: &Region) -> Option<Name> {
     match region {
         Region::Domain(domain) => Some(view.tree.domain(*domain).value.clone()),
         Region::Node(node) => {

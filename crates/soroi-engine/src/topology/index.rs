@@ -151,6 +151,15 @@ impl FitIndex {
         self.records.get(node.index()).is_some_and(|record| record.of_facts == FITS)
     }
 
+    /// Why a node takes no such pod, however empty it is; `None`: it does, or it was not asked about.
+    pub(crate) fn out(&self, node: NodeIx) -> Option<&[NodeProblem]> {
+        let record = self.records.get(node.index())?;
+        match &self.verdicts.counts.get(record.of_facts as usize)?.0 {
+            Verdict::Out(problems) => Some(problems),
+            _ => None,
+        }
+    }
+
     /// The member of a group that takes `count` pods with the least to spare.
     pub(crate) fn tightest(&self, group: Group, count: u64) -> Option<Member> {
         self.order.range(key(group, count, 0, 0)..=group_end(group)).next().map(member)

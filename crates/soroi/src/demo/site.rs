@@ -40,8 +40,8 @@ pub(crate) struct Site {
 /// A client of the cluster, and its clock.
 #[derive(Clone)]
 pub(crate) struct Hands {
-    client: Client,
-    clock: Clock,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
 }
 
 impl Site {

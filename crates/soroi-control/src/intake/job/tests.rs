@@ -210,3 +210,23 @@ fn indexes_are_counted_as_the_job_controller_writes_them() {
 fn the_facts_of_a_job_stay_small() {
     assert!(size_of::<JobFacts>() <= 512, "{}", size_of::<JobFacts>());
 }
+
+/// A leader and its workers are two pod sets of one Workload. A Job with a queue has a Workload of its own, so it
+/// can be neither, also where its pods join a PodGroup; without one its pods are the group's.
+#[test]
+fn a_job_with_a_queue_shares_its_domain_with_nobody() {
+    let job_in = |queue: bool, group: bool| {
+        let group = if group { "scheduling.k8s.io/group-name: ring, " } else { "" };
+        let annotations = format!("annotations: {{{group}kueue.x-k8s.io/podset-group-name: pair, kueue");
+        let text = SUSPENDED.replace("annotations: {kueue", &annotations);
+        let text = if queue { text } else { text.replace("{kueue.x-k8s.io/queue-name: team-a}", "{}") };
+        let invalid = job(&yaml(&text)).unwrap().invalid;
+        invalid.map_or_else(|| "fine".to_owned(), |invalid| invalid.to_string())
+    };
+    let refused = "spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]: a group has exactly 2 pod \
+                   sets, and a Job has 1";
+    assert_eq!(job_in(true, true), refused);
+    assert_eq!(job_in(true, false), refused);
+    assert_eq!(job_in(false, false), refused);
+    assert_eq!(job_in(false, true), "fine");
+}

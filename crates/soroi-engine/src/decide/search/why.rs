@@ -48,7 +48,11 @@ impl Search<'_> {
 
     /// The flavors that a pod set would take, whether they are short or not, and what is wrong
     /// with any. `None`: there are none.
-    fn first_choice(&mut self, at: usize, chosen: &[Flavors]) -> (Option<Flavors>, Vec<FlavorProblem>) {
+    pub(super) fn first_choice(
+        &mut self,
+        at: usize,
+        chosen: &[Flavors],
+    ) -> (Option<Flavors>, Vec<FlavorProblem>) {
         let Some(ground) = self.ground else { return (Some(Flavors::new()), Vec::new()) };
         let set = &self.start.sets[at];
         let missing = uncovered(ground.queue, &totals(set, self.counts[at], Some(ground.queue)));

@@ -231,7 +231,7 @@ fn what_nobody_can_meet_is_said_at_once() {
         ],
         fields: Vec::new(),
     };
-    board.log.clear();
+    board.log = "the gangs come\n".into();
     for (name, terms) in [("many", (0..500).map(term).collect()), ("torn", vec![contradiction])] {
         let shape = Shape {
             requests: BTreeMap::from([("example.com/gpu".into(), 1)]),
@@ -242,6 +242,7 @@ fn what_nobody_can_meet_is_said_at_once() {
         board.settle();
     }
     expect![[r#"
+        the gangs come
           pending many: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; none would ever fit, even on empty nodes
           pending torn: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; none would ever fit, even on empty nodes
     "#]].assert_eq(&board.log);
