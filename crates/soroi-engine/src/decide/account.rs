@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::Ground;
 use super::search::{Findings, Search};
+use super::victims::Paying;
 use super::wanted::{Start, Wanted};
 use crate::account::{Account, Remedy, SetAccount, Standing, Step};
 use crate::engine::Engine;
@@ -205,7 +206,7 @@ impl Engine {
             sets.iter().flat_map(|set| &set.flavors).flat_map(|flavor| &flavor.quota).any(|q| q.short > 0);
         let queue = self.gangs[id].fact.as_ref().and_then(|fact| self.local_queue_of(fact));
         if let Some(queue) = queue.filter(|_| lacks_quota) {
-            let payers = self.payers.get(&queue.cluster_queue).into_iter().flatten();
+            let payers = self.payers.get(&queue.cluster_queue).into_iter().flat_map(Paying::gangs);
             gangs.extend(payers.filter_map(|gang| self.ends(gang)));
         }
         pods.into_iter().take(TRIED_MAX).chain(gangs.into_iter().take(TRIED_MAX)).collect()

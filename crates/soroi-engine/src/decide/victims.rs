@@ -48,6 +48,10 @@ pub(crate) struct Paying {
 }
 
 impl Paying {
+    pub(super) fn gangs(&self) -> &BTreeSet<GangId> {
+        &self.gangs
+    }
+
     fn add(&mut self, id: &GangId, priority: i32) {
         if self.gangs.insert(id.clone()) {
             *self.priorities.entry(priority).or_default() += 1;

@@ -269,6 +269,7 @@ fn gang(name: &str, shape: Shape) -> Gang {
         }],
         minima: None,
         readiness: Readiness::Ready,
+        checks: Default::default(),
         policy: None,
         not_before: 0,
         foreign_scheduler: None,

@@ -53,7 +53,7 @@ fn kueues_names_stand_for_what_they_mean_in_kueue() {
     metrics.answered("bind", "done");
     expect![[r#"
         kueue_admitted_active_workloads{cluster_queue="gpu-queue"} 1
-        kueue_cluster_queue_resource_usage{cluster_queue="gpu-queue",flavor="default",resource="cpu"} 1.5
+        kueue_cluster_queue_resource_usage{cluster_queue="gpu-queue",flavor="default",resource="cpu"} 0.5
         kueue_cluster_queue_resource_usage{cluster_queue="gpu-queue",flavor="default",resource="example.com/gpu"} 4.0
         kueue_cluster_queue_status{cluster_queue="gpu-queue",status="active"} 1
         kueue_cluster_queue_status{cluster_queue="gpu-queue",status="pending"} 0
@@ -82,7 +82,7 @@ fn what_is_gone_is_not_shown() {
     };
     metrics.cluster_queue(&status(4));
     let mut fewer = status(4);
-    fewer.usage.truncate(1);
+    fewer.admitted_usage.truncate(1);
     let before = queues(&metrics);
     metrics.cluster_queue(&fewer);
     assert_eq!(queues(&metrics), before - 1);
