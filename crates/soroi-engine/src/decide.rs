@@ -25,6 +25,7 @@ mod repair;
 mod restore;
 mod rounds;
 mod search;
+pub(crate) mod strict;
 mod tell;
 mod tournament;
 mod walked;
@@ -183,6 +184,7 @@ impl Engine {
             wake.extend(self.waiting.certificates().helped_by_any_room());
         }
         self.wake_preemptors();
+        self.wake_beside_strict_heads();
         for shortage in self.shortages.ended(&mut self.cluster) {
             wake.extend(self.waiting.certificates().short_of(shortage));
         }

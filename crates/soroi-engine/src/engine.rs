@@ -9,6 +9,7 @@ use crate::decide::gang::Gangs;
 use crate::decide::renew::Stale;
 use crate::decide::shortage::Shortages;
 use crate::decide::status::News;
+use crate::decide::strict::StrictHeads;
 use crate::decide::victims::Payers;
 use crate::decide::wanted::Wanted;
 use crate::decision::{ClusterQueueStatus, Decision, LocalQueueStatus, Settings};
@@ -60,6 +61,12 @@ pub struct Engine {
     /// Topmost cohorts (or queues without one) in which somebody who holds quota became easier to evict: his
     /// priority changed, or he leaves.
     pub(crate) reranked: BTreeSet<Name>,
+    /// StrictFIFO heads that wait and keep something from others meanwhile.
+    pub(crate) strict_heads: StrictHeads,
+    /// Topmost cohorts (or queues without one) in which quota was given back.
+    pub(crate) released: BTreeSet<Name>,
+    /// Those in which such a head keeps nothing any more, or something else.
+    pub(crate) unkept: BTreeSet<Name>,
     /// Gangs that hold quota and whose pods are not known to be ready; kept only where others wait for that.
     pub(crate) getting_ready: BTreeSet<GangId>,
     /// Gangs that wait for those.
@@ -98,6 +105,9 @@ impl Engine {
             holds_moved: BTreeSet::new(),
             holds_found: BTreeSet::new(),
             reranked: BTreeSet::new(),
+            strict_heads: StrictHeads::new(),
+            released: BTreeSet::new(),
+            unkept: BTreeSet::new(),
             getting_ready: BTreeSet::new(),
             blocked: BTreeSet::new(),
             timers: BTreeSet::new(),

@@ -34,12 +34,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("classic-1-062", STRICT),
     ("classic-1-105", "Kueue does not look at one that fits after its ClusterQueue was resumed"),
     ("classic-1-122", "not yet explained: a victim that finds another flavor later"),
-    ("classic-1-135", EARLY),
+    ("classic-1-135", "perhaps as fair-1-139; that is a guess"),
     ("classic-1-234", TWICE),
     ("fair-1-139", EARLY),
-    ("fair-1-168", "not yet explained: another gang of the same queue is asked first"),
     ("podsets-1-043", EARLY),
-    ("reserve-strict-head", "not yet: a StrictFIFO head that waits keeps nothing from borrowers"),
     ("stop-lq-hold-and-drain", "Kueue does not notice that draining a LocalQueue gave quota back"),
 ];
 const STRICT: &str =

@@ -28,7 +28,7 @@ impl Engine {
         out: &mut Vec<Decision>,
     ) -> bool {
         let Wanted::Start(start) = self.waiting.ask(want).clone() else { return false };
-        match self.answer(&turn.id, &start, now) {
+        match self.answer_in_turn(turn, &start, now) {
             Ok(answer) => {
                 self.begin(&turn.id, &start, answer, now, out);
                 true
@@ -65,6 +65,7 @@ impl Engine {
         let mut blockers = no.blockers;
         let (shortages, cluster) = (&mut self.shortages, &mut self.cluster);
         blockers.extend(no.shortages.iter().map(|request| Blocker::Places(shortages.of(cluster, request))));
+        self.note_strict_head(want, no.unmet);
         self.waiting.certify(want, Certificate { reason: Arc::new(no.reason), blockers });
         self.tell_all_of(want);
     }
@@ -388,7 +389,7 @@ impl Engine {
             blockers.insert(Blocker::CapabilityShort(ceiling((queue.clone(), resource.clone(), needed))));
         }
         let reason = Reason::VolcanoQueue { queue, problem };
-        Err(NoAnswer { reason, blockers, shortages: BTreeSet::new() })
+        Err(NoAnswer { reason, blockers, shortages: BTreeSet::new(), unmet: None })
     }
 
     pub(super) fn search(

@@ -217,6 +217,9 @@ impl Engine {
             self.quotas.give_up(&old, false);
         }
         self.quotas.release(&old);
+        if old != charge {
+            self.note_release(&old);
+        }
         self.quotas.charge(&charge);
         if given_up {
             self.quotas.give_up(&charge, true);

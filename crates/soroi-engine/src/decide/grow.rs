@@ -306,7 +306,7 @@ impl Engine {
             let problem = FlavorProblem::Short { flavor, resource, short };
             enough.insert(Blocker::QuotaShort(blocker));
             let reason = Reason::NoFlavor(vec![(more.set.clone(), vec![problem])]);
-            return Err(NoAnswer { reason, blockers: enough, shortages: BTreeSet::new() });
+            return Err(NoAnswer { reason, blockers: enough, shortages: BTreeSet::new(), unmet: None });
         }
         let Some(queue) = &more.volcano_queue else { return Ok(enough) };
         match self.room_under(queue, &need) {

@@ -337,20 +337,34 @@ impl Engine {
         self.forget_if_empty(id);
     }
 
-    /// Whoever may preempt looks again where it became easier to evict somebody, or another use.
+    /// Whoever may preempt looks again where it became easier to evict somebody, or another use. Where quota
+    /// alone counts also after anything was given back: with that, those who started meanwhile and could leave
+    /// may be enough.
     pub(crate) fn wake_preemptors(&mut self) {
         let roots = std::mem::take(&mut self.reranked);
-        if roots.is_empty() {
+        let released = std::mem::take(&mut self.released);
+        if roots.is_empty() && released.is_empty() {
             return;
         }
         let tree = &self.quotas.kueue;
         self.waiting.wake_where(|wanted| match wanted {
             Wanted::Start(start) if start.rank.is_some() => {
                 let root = start.cluster_queue.as_ref().and_then(|queue| tree.root(queue));
-                root.is_some_and(|root| roots.contains(&root))
+                let concerns = |root: &Name| {
+                    roots.contains(root) || (start.policy == Policy::QuotaOnly && released.contains(root))
+                };
+                root.as_ref().is_some_and(concerns)
             }
             _ => false,
         });
+        let kept = self.strict_heads.keys().filter_map(|queue| tree.root(queue));
+        self.unkept.extend(kept.filter(|root| released.contains(root)));
+    }
+
+    /// Notes where quota was given back.
+    pub(crate) fn note_release(&mut self, charge: &Charge) {
+        let queue = charge.kueue.as_ref().map(|(queue, _)| queue);
+        self.released.extend(queue.and_then(|queue| self.quotas.kueue.root(queue)));
     }
 
     /// Notes that a gang that holds quota became easier to evict, or leaves something else when it is.

@@ -130,6 +130,7 @@ impl Engine {
                 self.holds_moved.insert(holder);
             }
             self.quotas.release(&lingering.charge);
+            self.note_release(&lingering.charge);
         }
         self.lingering.remove(id);
         self.note_payer(id);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::search::NoAnswer;
 use super::wanted::Wanted;
 use crate::engine::Engine;
-use crate::event::{GangId, Millis};
+use crate::event::Millis;
 use crate::place::place;
 use crate::queue::{Turn, WantIx};
 use crate::reason::Reason;
@@ -73,7 +73,7 @@ impl Engine {
         first.sort();
         let later = first.split_off(first.len().min(RENEWED_MAX));
         for (turn, want) in first {
-            match self.ask_again(&turn.id, want, now) {
+            match self.ask_again(&turn, want, now) {
                 Some(no) => self.certify(want, no),
                 // Its certificate should have been falsified; whoever looks at it now finds out.
                 None => self.waiting.wake(want),
@@ -85,9 +85,9 @@ impl Engine {
         self.stale.nodes_seen = self.cluster.changes_end();
     }
 
-    fn ask_again(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<NoAnswer> {
+    fn ask_again(&mut self, turn: &Turn, want: WantIx, now: Millis) -> Option<NoAnswer> {
         match self.waiting.ask(want).clone() {
-            Wanted::Start(start) => self.answer(id, &start, now).err(),
+            Wanted::Start(start) => self.answer_in_turn(turn, &start, now).err(),
             Wanted::Places(request) => {
                 let problems = place(&mut self.cluster, &request).err()?;
                 Some(self.no_places_for(&request, problems))
@@ -100,11 +100,11 @@ impl Engine {
 impl NoAnswer {
     /// For a reason that ends only when the gang's objects change.
     pub(super) fn of(reason: Reason) -> Self {
-        Self { reason, blockers: Default::default(), shortages: Default::default() }
+        Self { reason, blockers: Default::default(), shortages: Default::default(), unmet: None }
     }
 
     /// For lack of places alone.
     pub(super) fn of_places(reason: Reason, request: crate::place::PlaceRequest) -> Self {
-        Self { reason, blockers: Default::default(), shortages: [request].into() }
+        Self { reason, blockers: Default::default(), shortages: [request].into(), unmet: None }
     }
 }

@@ -42,6 +42,8 @@ struct Head {
     /// What it would get of the quota if it were its turn, perhaps after others have left. `None`: nothing, or
     /// nobody is there to be compared with.
     answer: Option<Answer>,
+    /// How high in the cohorts it borrows, or would if those could leave who are in its way.
+    borrow: u32,
 }
 
 impl Head {
@@ -89,7 +91,7 @@ impl Engine {
                 let (tree, elsewhere) = self.tree_of(head.want);
                 let competes = taken.contains(&tree) || (elsewhere && !taken.is_empty());
                 // Whoever came before it took what it would have got: it competes again in the next round.
-                if competes && !head.gets(self.nominate(&head.turn.id, head.want, now).as_ref()) {
+                if competes && !head.gets(self.nominate(&head.turn.id, head.want, now).0.as_ref()) {
                     continue;
                 }
                 let started = match self.settled(&head) {
@@ -126,14 +128,13 @@ impl Engine {
         heads.retain(|(at, ..)| *at == round);
         let alone = heads.len() == 1;
         let head = |(_, turn, want): (usize, Turn, WantIx)| {
-            let answer = if alone { None } else { self.nominate(&turn.id, want, now) };
-            Head { turn, want, answer }
+            let (answer, borrow) = if alone { (None, 0) } else { self.nominate(&turn.id, want, now) };
+            Head { turn, want, answer, borrow }
         };
         let mut heads: Vec<Head> = heads.into_iter().map(head).collect();
-        // Heads without quota come last, which only gives them their reason.
+        // Heads without quota come last, which only gives them their reason; but for those that keep some.
         heads.sort_by_cached_key(|head| {
-            let borrow = head.answer.as_ref().map_or(u32::MAX, |answer| answer.borrow);
-            (borrow, self.line_priority(self.waiting.line_of(head.want)), head.turn.clone())
+            (head.borrow, self.line_priority(self.waiting.line_of(head.want)), head.turn.clone())
         });
         heads.into()
     }
@@ -145,15 +146,16 @@ impl Engine {
         (root, start.volcano_queue.is_some())
     }
 
-    /// What a head gets, where that is known: it was asked for and nothing else comes into it, neither places
-    /// nor what it holds itself. (Nobody took it meanwhile, or it was asked for again.)
+    /// What a head gets, where that is known: it was asked for and nothing else comes into it, neither places,
+    /// nor what it holds itself, nor what a StrictFIFO head keeps. (Nobody took it meanwhile, or it was asked for again.)
     fn settled(&self, head: &Head) -> Option<(Arc<Start>, Answer)> {
         let Wanted::Start(start) = self.waiting.ask(head.want) else { return None };
         let answer = head.answer.as_ref().filter(|answer| answer.victims.is_empty())?;
         let by_quota = matches!(start.policy, Policy::QuotaOnly | Policy::AfterAdmission)
             && start.cluster_queue.is_some()
             && start.volcano_queue.is_none()
-            && start.lingering.is_none();
+            && start.lingering.is_none()
+            && self.strict_heads.is_empty();
         (by_quota && answer.without_victims.is_none()).then(|| (start.clone(), answer.clone()))
     }
 
@@ -206,12 +208,20 @@ impl Engine {
         rounds + self.waiting.sleepers_before(line, turn).saturating_sub(tried)
     }
 
-    /// What the head of a queue would get of the quota if it were its turn, perhaps after others have left.
-    fn nominate(&mut self, id: &GangId, want: WantIx, now: Millis) -> Option<Answer> {
-        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return None };
+    /// What the head of a queue would get of the quota if it were its turn, perhaps after others have left, and
+    /// how high it would borrow.
+    fn nominate(&mut self, id: &GangId, want: WantIx, now: Millis) -> (Option<Answer>, u32) {
+        let Wanted::Start(start) = self.waiting.ask(want).clone() else { return (None, u32::MAX) };
         if start.cluster_queue.is_none() {
-            return Some(Answer::default());
+            return (Some(Answer::default()), 0);
         }
-        self.first_answer(id, &start, false, now).ok()
+        let strict = self.waiting.strict_head(self.waiting.line_of(want)).is_some();
+        match self.first_answer(id, &start, false, now) {
+            Ok(answer) => {
+                let borrow = answer.borrow;
+                (Some(answer), borrow)
+            }
+            Err(no) => (None, no.unmet.filter(|_| strict).map_or(u32::MAX, |unmet| unmet.borrow)),
+        }
     }
 }

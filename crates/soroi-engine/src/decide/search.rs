@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::assign::{FlavorOption, Ground, options, totals};
 use super::ceiling::Ceilings;
 use super::fungible::{Means, in_order};
+use super::strict::Unmet;
 use super::victims::{Places, Preempting};
 use super::wanted::{Start, StartSet};
 use crate::cluster::Cluster;
@@ -79,6 +80,8 @@ pub(super) struct NoAnswer {
     pub(super) reason: Reason,
     pub(super) blockers: BTreeSet<Blocker>,
     pub(super) shortages: BTreeSet<PlaceRequest>,
+    /// What it would take if those could leave who are in its way, where quota alone counts.
+    pub(super) unmet: Option<Box<Unmet>>,
 }
 
 /// The flavors of one pod set, by resource.
@@ -114,6 +117,7 @@ pub(super) struct Findings {
     /// By pod set and flavors: what is in the way although it is alone.
     alone: BTreeMap<(usize, Vec<Name>), Option<PlaceProblem>>,
     tries: u32,
+    pub(super) unmet: Option<Box<Unmet>>,
 }
 
 impl Search<'_> {
@@ -125,7 +129,8 @@ impl Search<'_> {
             }
             Err(Stuck(_)) => {
                 let reason = self.why();
-                Err(NoAnswer { reason, blockers: self.findings.blockers, shortages: self.findings.shortages })
+                let Findings { blockers, shortages, unmet, .. } = self.findings;
+                Err(NoAnswer { reason, blockers, shortages, unmet })
             }
         }
     }
@@ -452,7 +457,7 @@ impl NoAnswer {
 
     /// For questions to which only yes or no matters.
     fn without_reason() -> Self {
-        Self { reason: Reason::NoPlace(Vec::new()), blockers: BTreeSet::new(), shortages: BTreeSet::new() }
+        Self::of(Reason::NoPlace(Vec::new()))
     }
 }
 

@@ -42,8 +42,10 @@ impl Engine {
             }
             _ => Vec::new(),
         };
-        let preempting = match (start.rank, queue) {
-            (Some((priority, queued_at)), Some(queue)) => Some(Preempting {
+        // Whoever may have nobody evicted is told apart from whom that would not help.
+        let preempting = queue.map(|queue| {
+            let (priority, queued_at) = start.rank.unwrap_or_default();
+            Preempting {
                 rules: queue.preemption,
                 early: is_early(queue.fungibility),
                 priority,
@@ -53,9 +55,8 @@ impl Engine {
                 evicted_by: &self.gangs[id].preempted_by,
                 gangs: &self.gangs,
                 holders: &self.holders,
-            }),
-            _ => None,
-        };
+            }
+        });
         let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
         let full: Vec<u32> = start.sets.iter().map(|set| set.count).collect();
         let mut search = Search {
@@ -74,7 +75,6 @@ impl Engine {
         let wants_reason = explained && found.as_ref().is_none_or(|answer| !answer.victims.is_empty());
         search.counts = full;
         let no = if wants_reason { search.into_reason() } else { search.unexplained() };
-        let none_left = candidates.is_empty();
         match found {
             Some(answer) if answer.victims.is_empty() => Ok(answer),
             Some(answer) => {
@@ -85,13 +85,8 @@ impl Engine {
                     false => Ok(Answer { without_victims: Some(no.reason), ..answer }),
                 }
             }
-            None if none_left => Err(no),
-            None => {
-                // Whatever is given back may be what those who could leave do not give.
-                let mut no = no;
-                no.blockers.extend(self.any_gain(start));
-                Err(no)
-            }
+            // Whoever may preempt is asked again when anything is given back (`wake_preemptors`).
+            None => Err(no),
         }
     }
 }
@@ -106,7 +101,11 @@ impl Search<'_> {
             match walked {
                 Walked::Answer(answer) => return Some(answer),
                 Walked::Promised => return None,
-                Walked::Nothing => {}
+                // Those who try more than one way in turn keep none of them for themselves.
+                Walked::Unmet(unmet) if before == Tried::default() && !tried.is_open() => {
+                    self.findings.unmet = Some(Box::new(unmet));
+                }
+                Walked::Unmet(_) | Walked::Nothing => {}
             }
             if let Some(answer) = self.fewer(&full, &before) {
                 return Some(answer);

@@ -230,6 +230,11 @@ impl Tree {
         self.of_queue.get(queue).map_or(0, |ix| Sum::from(self.cell(*ix, what).nominal))
     }
 
+    /// How much more than it owns the queue may use; `None`: as much as there is.
+    pub fn borrowing_limit(&self, queue: &Name, what: &FlavorResource) -> Option<Sum> {
+        self.of_queue.get(queue).and_then(|ix| self.cell(*ix, what).borrowing_limit).map(Sum::from)
+    }
+
     /// Whether so much more fits into the quota of the queue or of a cohort above it that has another above it
     /// (the second answer of Kueue's `FindHeightOfLowestSubtreeThatFits`).
     pub fn fits_below_top(&self, queue: &Name, what: &FlavorResource, amount: Sum) -> bool {

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::assign::{FlavorOption, Ground, Options, Refusal, options};
 use super::super::fungible::{Grade, Means};
-use super::{Answer, Flavors, NoAnswer, Search};
+use super::{Answer, Findings, Flavors, NoAnswer, Search};
+use crate::decide::strict::Unmet;
 use crate::event::{Name, ResourceGroup};
 use crate::quota::{FlavorResource, Sum};
 
@@ -26,7 +27,9 @@ pub(in crate::decide) enum Walked {
     /// There is quota now, but it is promised to somebody whose victims are leaving. Nobody else is asked to
     /// leave meanwhile.
     Promised,
-    /// There is none.
+    /// There is none, and nobody can leave for it.
+    Unmet(Unmet),
+    /// There is none, whoever left.
     Nothing,
 }
 
@@ -137,28 +140,36 @@ impl Search<'_> {
         if short.is_empty() {
             return Walked::Answer(self.without_places(chosen));
         }
-        if options().all(|option| option.grade.means == Means::Fits) {
+        // Asked of the quota, not of the grade: that of a flavor may be one of its resources that fits and borrows
+        // from farther than the one that does not.
+        if short.iter().all(|what| usage[*what] <= ground.tree.available_now(&ground.queue.name, what)) {
             return Walked::Promised;
         }
+        let unmet = || {
+            let borrow = options().map(|option| option.borrow).max().unwrap_or(0);
+            Unmet { usage: usage.clone(), borrow }
+        };
         // Of one resource alone it is known already that nobody can leave.
         let hopeless = short.len() == 1 && options().any(|option| option.grade.means == Means::Nobody);
         match self.preempting {
             Some(preempting) if !hopeless => match self.complete_with_victims(preempting, ground, chosen) {
                 Ok(answer) => Walked::Answer(answer),
-                Err(_) => Walked::Nothing,
+                Err(_) => Walked::Unmet(unmet()),
             },
-            _ => Walked::Nothing,
+            _ => Walked::Unmet(unmet()),
         }
     }
 
     /// That nothing came of it, for those whom only that matters to.
     pub(in crate::decide) fn unexplained(self) -> NoAnswer {
-        NoAnswer { blockers: self.findings.blockers, ..NoAnswer::without_reason() }
+        let Findings { blockers, unmet, .. } = self.findings;
+        NoAnswer { blockers, unmet, ..NoAnswer::without_reason() }
     }
 
     /// Why nothing came of it, and what would have to change.
     pub(in crate::decide) fn into_reason(mut self) -> NoAnswer {
         let reason = self.why();
-        NoAnswer { reason, blockers: self.findings.blockers, shortages: self.findings.shortages }
+        let Findings { blockers, shortages, unmet, .. } = self.findings;
+        NoAnswer { reason, blockers, shortages, unmet }
     }
 }
