@@ -38,6 +38,7 @@ mod request;
 pub mod selector;
 pub mod shared;
 pub mod topology;
+pub mod volume;
 pub mod workload;
 
 pub use defaults::{Defaults, template};

@@ -21,6 +21,9 @@ pub(crate) enum Kind {
     LocalQueue,
     VolcanoQueue,
     Node,
+    VolumeLimits,
+    Volume,
+    Claim,
     GangPlan,
     PodGroup,
     Job,
@@ -30,7 +33,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Every kind, in order.
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Namespace,
         Self::LimitRange,
         Self::RuntimeClass,
@@ -44,6 +47,9 @@ impl Kind {
         Self::LocalQueue,
         Self::VolcanoQueue,
         Self::Node,
+        Self::VolumeLimits,
+        Self::Volume,
+        Self::Claim,
         Self::GangPlan,
         Self::PodGroup,
         Self::Job,
@@ -70,6 +76,9 @@ impl Kind {
             Self::LocalQueue => (KUEUE, "localqueues"),
             Self::VolcanoQueue => (VOLCANO, "queues"),
             Self::Node => (CORE, "nodes"),
+            Self::VolumeLimits => ("/apis/storage.k8s.io/v1", "csinodes"),
+            Self::Volume => (CORE, "persistentvolumes"),
+            Self::Claim => (CORE, "persistentvolumeclaims"),
             Self::GangPlan => ("/apis/soroi.dev/v1alpha1", "gangplans"),
             Self::PodGroup => (VOLCANO, "podgroups"),
             Self::Job => ("/apis/batch/v1", "jobs"),
@@ -106,6 +115,9 @@ impl Kind {
             Self::LocalQueue => "LocalQueue",
             Self::VolcanoQueue => "Queue",
             Self::Node => "Node",
+            Self::VolumeLimits => "CSINode",
+            Self::Volume => "PersistentVolume",
+            Self::Claim => "PersistentVolumeClaim",
             Self::GangPlan => "GangPlan",
             Self::PodGroup => "PodGroup",
             Self::Job => "Job",

@@ -2,13 +2,15 @@
 //!
 //! Knows which intake function reads which kind. Must never know what follows from a fact.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use futures::stream::BoxStream;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::CSINode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
@@ -72,6 +74,9 @@ pub(crate) enum What {
     LocalQueue(Box<LocalQueueState>),
     VolcanoQueue(Box<VolcanoState>),
     Node(event::Node),
+    VolumeLimits(BTreeMap<Name, u32>),
+    Volume(event::Volume),
+    Claim(event::Claim),
     GangPlan(Box<PlanFacts>),
     PodGroup(Box<GroupState>),
     Job(Box<JobFacts>),
@@ -160,6 +165,9 @@ macro_rules! each_kind {
             Kind::LocalQueue => $with!(LocalQueue, local_queue),
             Kind::VolcanoQueue => $with!(Queue, volcano_queue),
             Kind::Node => $with!(Node, node),
+            Kind::VolumeLimits => $with!(CSINode, volume_limits),
+            Kind::Volume => $with!(PersistentVolume, volume),
+            Kind::Claim => $with!(PersistentVolumeClaim, claim),
             Kind::GangPlan => $with!(GangPlan, gang_plan),
             Kind::PodGroup => $with!(PodGroup, pod_group),
             Kind::Job => $with!(Job, job),
@@ -388,6 +396,18 @@ fn volcano_queue(object: &Queue, _: &Context) -> Result<What, Invalid> {
 
 fn node(object: &Node, _: &Context) -> Result<What, Invalid> {
     intake::node(object).map(What::Node)
+}
+
+fn volume_limits(object: &CSINode, _: &Context) -> Result<What, Invalid> {
+    Ok(What::VolumeLimits(intake::volume::volume_limits(object)))
+}
+
+fn volume(object: &PersistentVolume, _: &Context) -> Result<What, Invalid> {
+    intake::volume::volume(object).map(What::Volume)
+}
+
+fn claim(object: &PersistentVolumeClaim, _: &Context) -> Result<What, Invalid> {
+    Ok(What::Claim(intake::volume::claim(object)))
 }
 
 fn gang_plan(object: &GangPlan, _: &Context) -> Result<What, Invalid> {

@@ -14,6 +14,7 @@ mod look;
 mod minds;
 mod needs;
 mod ranks;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::fit::Ask;
 use crate::resources::{ResourceNames, Space};
 use crate::topology::{Grain, Topologies, View};
 use needs::Needs;
+use volumes::Volumes;
 
 /// A node as a number. Numbers of nodes that are gone are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,6 +127,7 @@ pub struct Cluster {
     gains: ChangeLog,
     topologies: Topologies,
     crowd: Crowd,
+    volumes: Volumes,
 }
 
 impl Cluster {
@@ -210,7 +213,7 @@ impl Cluster {
     }
 
     fn seat_anew(&mut self, occupant: Occupant, node: &Name, shape: &Arc<Shape>, face: Option<Face>) {
-        let need = self.needs.of_shape(shape, &mut self.names);
+        let need = self.needs.of_shape(shape, &mut self.names, &self.volumes);
         let ix = self.slot(node);
         if let Some(now) = self.occupants.get(&occupant)
             && now.node == ix
@@ -248,7 +251,7 @@ impl Cluster {
 
     /// Takes space on a node for some pods until the savepoint is rolled back.
     pub(crate) fn take_named(&mut self, node: &Name, shape: &Arc<Shape>, count: u32) {
-        let need = self.needs.of_shape(shape, &mut self.names);
+        let need = self.needs.of_shape(shape, &mut self.names, &self.volumes);
         if let Some(ix) = self.node_ix(node) {
             self.take(ix, &need, count);
         }
@@ -308,6 +311,8 @@ impl Cluster {
         }
         let everybody = self.occupants.values().map(|c| (c.node, &*c.need, c.face.as_ref()));
         self.crowd.discrepancies(everybody, &mut found);
+        self.volumes.discrepancies(&mut found);
+        self.needs.discrepancies(&self.volumes, &mut found);
         self.topologies.discrepancies(&self.nodes, &self.changes, &self.names, &mut found);
         found
     }
@@ -343,7 +348,7 @@ impl Cluster {
     }
 
     pub(crate) fn need(&mut self, ask: &Ask) -> Arc<Need> {
-        self.needs.of_ask(ask, &mut self.names)
+        self.needs.of_ask(ask, &mut self.names, &self.volumes)
     }
 
     pub(crate) fn resource_names(&self) -> &ResourceNames {

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use crate::minima::Minima;
 pub use neighbours::{HostPort, Neighbours, PodSelector, PodTerm, Protocol, Spread, Unserved, Who};
+pub use volumes::{Attached, Claim, ClaimKey, ClaimProblem, ClaimState, Volume, ZONE_LABELS};
 
 mod neighbours;
+mod volumes;
 
 /// A Kubernetes name, label key or value: cheap to clone, compared as a whole.
 pub type Name = Arc<str>;
@@ -46,6 +48,22 @@ pub enum Event {
     },
     /// The namespace of this name is gone.
     NamespaceGone(Name),
+    /// A PersistentVolumeClaim is there, or changed.
+    Claim(Claim),
+    /// The claim is gone.
+    ClaimGone(ClaimKey),
+    /// A PersistentVolume is there, or changed.
+    Volume(Volume),
+    /// The volume of this name is gone.
+    VolumeGone(Name),
+    /// How many volumes the drivers of a node attach, as far as they say so (its CSINode); empty when
+    /// that is gone.
+    VolumeLimits {
+        /// The node.
+        node: Name,
+        /// By driver.
+        limits: BTreeMap<Name, u32>,
+    },
     /// A ResourceFlavor is there, or changed.
     Flavor(Flavor),
     /// The flavor of this name is gone.
@@ -184,6 +202,8 @@ pub struct Shape {
     pub tolerations: Vec<Toleration>,
     /// What it demands of other pods, if anything.
     pub neighbours: Option<Arc<Neighbours>>,
+    /// The claims that it mounts: sorted, each once.
+    pub claims: Vec<ClaimKey>,
     /// Something else that it needs, and nobody here can promise.
     pub unserved: Option<Unserved>,
 }
@@ -192,9 +212,9 @@ impl Shape {
     /// The same without what only the scheduler that binds it must look at.
     #[must_use]
     pub fn without_neighbours(self: &Arc<Self>) -> Arc<Self> {
-        match (&self.neighbours, self.unserved) {
-            (None, None) => self.clone(),
-            _ => Arc::new(Self { neighbours: None, unserved: None, ..(**self).clone() }),
+        match (&self.neighbours, &self.claims[..], self.unserved) {
+            (None, [], None) => self.clone(),
+            _ => Arc::new(Self { neighbours: None, claims: Vec::new(), unserved: None, ..(**self).clone() }),
         }
     }
 }

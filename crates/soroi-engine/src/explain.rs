@@ -13,7 +13,7 @@ use std::fmt::{self, Display, Formatter};
 
 use soroi_quantity::display as quantity;
 
-use crate::event::{Taint, TaintEffect, Unserved};
+use crate::event::{ClaimProblem, Taint, TaintEffect, Unserved};
 use crate::minima::Lack;
 use crate::reason::{
     FlavorProblem, NodeProblem, NotYet, Off, PlaceProblem, QueueInactive, QueueProblem, Reason, UndoReason,
@@ -257,6 +257,13 @@ impl PlaceProblem {
             NodeProblem::PodAffinity => write!(f, "podAffinity: {count}"),
             NodeProblem::PodAntiAffinity => write!(f, "podAntiAffinity: {count}"),
             NodeProblem::ExistingAntiAffinity => write!(f, "existingPodAntiAffinity: {count}"),
+            NodeProblem::VolumeAffinity => write!(f, "volumeNodeAffinity: {count}"),
+            NodeProblem::VolumeZone => write!(f, "volumeZone: {count}"),
+            NodeProblem::VolumeInUse => write!(f, "volumeInUse: {count}"),
+            NodeProblem::VolumeLimit => write!(f, "volumeLimit: {count}"),
+            NodeProblem::Claim { claim, problem } => {
+                write!(f, "persistentvolumeclaim \"{claim}\" {problem}: {count}")
+            }
             NodeProblem::Unserved(what) => write!(f, "{what}: {count}"),
         })
     }
@@ -269,7 +276,11 @@ impl PlaceProblem {
         let left = self.nodes.saturating_sub(self.out).saturating_sub(self.full.nodes);
         f.write_str(if self.full.nodes > 0 { "; for one more, " } else { ": " })?;
         write!(f, "{left}/{} nodes are available: ", self.nodes)?;
-        joined(f, ", ", &problems, |f, (problem, count)| write!(f, "{count} {problem}"))
+        joined(f, ", ", &problems, |f, (problem, count)| match problem {
+            // The same on every node: kube-scheduler says it once, without a count.
+            NodeProblem::Claim { .. } => write!(f, "{problem}"),
+            problem => write!(f, "{count} {problem}"),
+        })
     }
 }
 
@@ -295,7 +306,28 @@ impl Display for NodeProblem {
             Self::PodAffinity => "node(s) didn't match pod affinity rules",
             Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
             Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+            Self::VolumeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::VolumeZone => "node(s) had no available volume zone",
+            Self::VolumeInUse => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
+            Self::VolumeLimit => "node(s) exceed max volume count",
+            Self::Claim { claim, problem } => {
+                return write!(f, "persistentvolumeclaim \"{claim}\" {problem}");
+            }
             Self::Unserved(what) => return write!(f, "node(s) not judged: {what}"),
+        })
+    }
+}
+
+impl Display for ClaimProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "not found",
+            Self::Unbound => "is not bound (Soroi does not choose volumes)",
+            Self::Lost => "bound to non-existent persistentvolume",
+            Self::Leaving => "is being deleted",
+            Self::NoVolume => "is bound to a persistentvolume that was not found",
         })
     }
 }
@@ -304,6 +336,7 @@ impl Display for Unserved {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let what = match self {
             Self::ResourceClaims => "resource claims",
+            Self::OwnVolumes => "ephemeral volume claims",
         };
         write!(f, "Soroi does not place pods with {what} yet")
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::event::{
     Expression, Labels, Name, Node, NodeSelectorTerm, Operator, Shape, Taint, TaintEffect, Toleration,
-    TolerationMatch,
+    TolerationMatch, Volume,
 };
 use crate::reason::NodeProblem;
 
@@ -125,10 +125,12 @@ pub fn holds(op: &Operator, value: Option<&Name>) -> bool {
 }
 
 fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
+    term_means(term, &node.labels, &node.name)
+}
+
+fn term_means(term: &NodeSelectorTerm, labels: &Labels, name: &Name) -> bool {
     let empty = term.labels.is_empty() && term.fields.is_empty();
-    !empty
-        && selects(&term.labels, &node.labels)
-        && term.fields.iter().all(|field| field_holds(field, &node.name))
+    !empty && selects(&term.labels, labels) && term.fields.iter().all(|field| field_holds(field, name))
 }
 
 /// Fields know `In` and `NotIn` only; the API refuses the rest, and kube-scheduler lets a term
@@ -137,6 +139,14 @@ fn field_holds(field: &Expression, node_name: &Name) -> bool {
     &*field.key == NAME_FIELD
         && matches!(field.op, Operator::In(_) | Operator::NotIn(_))
         && holds(&field.op, Some(node_name))
+}
+
+/// Whether a volume is reached from a node (VolumeBinding, `CheckNodeAffinity`). Nodes have no name there.
+pub(crate) fn reaches(volume: &Volume, node: &Node) -> bool {
+    let nameless = Name::from("");
+    let reached =
+        |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term_means(term, &node.labels, &nameless));
+    volume.node_affinity.as_ref().is_none_or(reached)
 }
 
 fn unschedulable_taint() -> Taint {

@@ -362,6 +362,21 @@ pub enum NodeProblem {
     PodAntiAffinity,
     /// A pod is near that must not be near to the pod.
     ExistingAntiAffinity,
+    /// One of its volumes is not reached from the node.
+    VolumeAffinity,
+    /// One of its volumes is in another zone.
+    VolumeZone,
+    /// A volume for one pod at a time is in use.
+    VolumeInUse,
+    /// The node attaches no more volumes.
+    VolumeLimit,
+    /// A claim that leads to no volume, wherever the pod is.
+    Claim {
+        /// Its name.
+        claim: Name,
+        /// Why.
+        problem: crate::event::ClaimProblem,
+    },
     /// What the pod needs beside that is not looked at yet: no node can be promised.
     Unserved(crate::event::Unserved),
 }

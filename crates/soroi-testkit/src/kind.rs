@@ -45,6 +45,10 @@ pub const NAMESPACE: Kind = kind("namespace", "", "v1", "Namespace", "namespaces
 pub const EVENT: Kind = kind("event", "", "v1", "Event", "events", true);
 /// Jobs.
 pub const JOB: Kind = kind("job", "batch", "v1", "Job", "jobs", true);
+/// PersistentVolumes.
+pub const VOLUME: Kind = kind("volume", "", "v1", "PersistentVolume", "persistentvolumes", false);
+/// PersistentVolumeClaims.
+pub const CLAIM: Kind = kind("claim", "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true);
 /// PriorityClasses.
 pub const PRIORITY_CLASS: Kind =
     kind("priorityclass", "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false);
@@ -85,6 +89,8 @@ pub const LEASE: Kind = kind("lease", "coordination.k8s.io", "v1", "Lease", "lea
 pub const KINDS: &[Kind] = &[
     NAMESPACE,
     NODE,
+    VOLUME,
+    CLAIM,
     PRIORITY_CLASS,
     TOPOLOGY,
     FLAVOR,

@@ -7,7 +7,7 @@ use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volc
 use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest, Who};
 
 use super::neighbours::neighbours;
-use super::{Invalid, group_key, labels, millis, request, selector, some_name, topology};
+use super::{Invalid, group_key, labels, millis, request, selector, some_name, topology, volume};
 
 /// Which pods we may bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,17 +194,16 @@ pub(super) fn shape(
     who: &Who,
 ) -> Result<Shape, Invalid> {
     selector::node_selector(spec.node_selector.as_ref()).map_err(|e| e.within("spec"))?;
+    let (claims, own_volumes) = volume::claims(spec, &who.namespace);
+    let devices = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
     Ok(Shape {
         requests,
         node_selector: labels(spec.node_selector.as_ref()),
         node_affinity: selector::node_affinity(spec.affinity.as_ref()).map_err(|e| e.within("spec"))?,
         tolerations: selector::tolerations(spec.tolerations.as_ref()).map_err(|e| e.within("spec"))?,
         neighbours: neighbours(spec, who).map_err(|e| e.within("spec"))?,
-        unserved: spec
-            .resource_claims
-            .as_ref()
-            .filter(|claims| !claims.is_empty())
-            .map(|_| event::Unserved::ResourceClaims),
+        claims,
+        unserved: devices.then_some(event::Unserved::ResourceClaims).or(own_volumes),
     })
 }
 

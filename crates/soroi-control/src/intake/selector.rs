@@ -98,10 +98,16 @@ pub fn node_affinity(affinity: Option<&Affinity>) -> Result<Option<Vec<NodeSelec
     if required.node_selector_terms.is_empty() {
         return Err(Invalid::new(field, "must have at least one term"));
     }
-    let each = required.node_selector_terms.iter().enumerate();
-    each.map(|(at, term)| node_term(term).map_err(|e| e.within(&format!("{field}[{at}]"))))
-        .collect::<Result<_, _>>()
-        .map(Some)
+    node_terms(&required.node_selector_terms, field).map(Some)
+}
+
+/// Terms of a node selector, of which one must match.
+///
+/// # Errors
+/// [`Invalid`] on the expression, within `field[i]`.
+pub(super) fn node_terms(terms: &[ApiTerm], field: &str) -> Result<Vec<NodeSelectorTerm>, Invalid> {
+    let each = terms.iter().enumerate();
+    each.map(|(at, term)| node_term(term).map_err(|e| e.within(&format!("{field}[{at}]")))).collect()
 }
 
 fn node_term(term: &ApiTerm) -> Result<NodeSelectorTerm, Invalid> {

@@ -2,7 +2,9 @@
 //!
 //! The opposite of [`super::seen`]: whatever was remembered for it is forgotten.
 
-use soroi_engine::event::{Event, Name};
+use std::collections::BTreeMap;
+
+use soroi_engine::event::{ClaimKey, Event, Name};
 
 use super::World;
 use super::root::{self, Root};
@@ -122,6 +124,11 @@ impl World {
             Kind::LocalQueue => self.events.push(Event::LocalQueueGone { namespace, name }),
             Kind::VolcanoQueue => self.events.push(Event::VolcanoQueueGone(name)),
             Kind::Node => self.events.push(Event::NodeGone(name)),
+            Kind::VolumeLimits => {
+                self.events.push(Event::VolumeLimits { node: name, limits: BTreeMap::new() });
+            }
+            Kind::Volume => self.events.push(Event::VolumeGone(name)),
+            Kind::Claim => self.events.push(Event::ClaimGone(ClaimKey { namespace, name })),
             Kind::LimitRange => {
                 self.change_defaults(Some(&namespace), |all| all.remove_limit_range(&namespace, &name));
             }

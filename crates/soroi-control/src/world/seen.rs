@@ -69,6 +69,9 @@ impl World {
                 self.events.push(Event::Cohort(state.cohort));
             }
             What::Node(node) => self.events.push(Event::Node(node)),
+            What::VolumeLimits(limits) => self.events.push(Event::VolumeLimits { node: name, limits }),
+            What::Volume(volume) => self.events.push(Event::Volume(volume)),
+            What::Claim(claim) => self.events.push(Event::Claim(claim)),
             What::LimitRange(range) => {
                 self.change_defaults(Some(&place.0), |defaults| defaults.set_limit_range(&range));
             }

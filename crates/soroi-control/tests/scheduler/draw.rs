@@ -3,6 +3,7 @@
 
 mod nodes;
 mod pods;
+mod volumes;
 
 use serde_json::{Value, json};
 use soroi_watch::SplitMix64;
@@ -12,6 +13,9 @@ pub struct Situation {
     pub namespaces: Vec<Value>,
     pub nodes: Vec<Value>,
     pub runtime_classes: Vec<Value>,
+    pub volumes: Vec<Value>,
+    pub claims: Vec<Value>,
+    pub csi_nodes: Vec<Value>,
     pub running: Vec<Value>,
     pub waiting: Vec<Value>,
     /// Gangs of these pods: which ones, equal ones side by side.
@@ -23,6 +27,9 @@ impl Situation {
         let namespaces = NAMESPACES.iter().map(|name| namespace(dice, name)).collect();
         let unsettled = dice.chance(1, 3);
         let nodes: Vec<Value> = (1..=dice.between(1, 7)).map(|at| nodes::node(dice, at, unsettled)).collect();
+        let (volumes, claims) = volumes::volumes(dice);
+        let csi_nodes =
+            (1..=nodes.len()).filter_map(|at| volumes::csi_node(dice, &format!("n{at}"))).collect();
         let mut running = Vec::new();
         for at in 0..dice.between(0, 12) {
             let node = dice.between(1, nodes.len() as u64);
@@ -33,7 +40,8 @@ impl Situation {
         let equal = vec![0; if dice.chance(1, 2) { 2 } else { 3 }];
         let mixed = if dice.chance(1, 2) { vec![1, 2] } else { vec![1, 1, 2] };
         let gangs = vec![equal, mixed];
-        Self { namespaces, nodes, runtime_classes: pods::runtime_classes(), running, waiting, gangs }
+        let runtime_classes = pods::runtime_classes();
+        Self { namespaces, nodes, runtime_classes, volumes, claims, csi_nodes, running, waiting, gangs }
     }
 
     /// As the other side reads it.
@@ -42,6 +50,9 @@ impl Situation {
             "namespaces": self.namespaces,
             "nodes": self.nodes,
             "runtimeClasses": self.runtime_classes,
+            "volumes": self.volumes,
+            "claims": self.claims,
+            "csiNodes": self.csi_nodes,
             "running": self.running,
             "waiting": self.waiting,
             "gangs": self.gangs,

@@ -53,6 +53,22 @@ impl Ours {
             ours.cluster.upsert_node(&node);
             ours.engine.apply(Event::Node(node), 0);
         }
+        for volume in &situation.volumes {
+            let volume = intake::volume::volume(&parsed(volume)).unwrap();
+            ours.cluster.set_volume(&volume.name, Some(&volume));
+            ours.engine.apply(Event::Volume(volume), 0);
+        }
+        for claim in &situation.claims {
+            let claim = intake::volume::claim(&parsed(claim));
+            ours.cluster.set_claim(&claim.key, Some(&claim));
+            ours.engine.apply(Event::Claim(claim), 0);
+        }
+        for node in &situation.csi_nodes {
+            let limits = intake::volume::volume_limits(&parsed(node));
+            let node: event::Name = node["metadata"]["name"].as_str().unwrap().into();
+            ours.cluster.set_volume_limits(&node, &limits);
+            ours.engine.apply(Event::VolumeLimits { node, limits }, 0);
+        }
         for pod in answer.running.iter().filter_map(|stored| stored.pod.as_ref()) {
             let pod = intake::pod(pod, &Schedulers::default()).unwrap().alone();
             let ended = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);

@@ -93,7 +93,8 @@ fn objects(engine: &Engine) -> impl Iterator<Item = Event> {
     let queues = engine.quotas.kueue.queues().cloned().map(Event::ClusterQueue);
     let volcano = engine.quotas.volcano.queues().cloned().map(Event::VolcanoQueue);
     // Not the order in which they came, on purpose.
-    pods.chain(doors)
+    pods.chain(engine.cluster.volume_facts())
+        .chain(doors)
         .chain(queues)
         .chain(cohorts)
         .chain(volcano)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Need, NodeIx};
-use crate::event::{HostPort, Labels, Name, PodSelector, PodTerm, Selector, Shape, Who};
+use crate::event::{ClaimKey, HostPort, Labels, Name, PodSelector, PodTerm, Selector, Shape, Who};
 
 /// Kinds of pods that are counted all the time; the one that was not asked about for longest makes
 /// room. Counting a kind anew costs a look at every pod.
@@ -43,6 +43,8 @@ struct Counted {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowd {
     ports: BTreeMap<NodeIx, BTreeMap<HostPort, u32>>,
+    /// Claims that are mounted, by how many on which node.
+    mounts: BTreeMap<ClaimKey, BTreeMap<NodeIx, u32>>,
     /// Whom those that are there do not want around, and on which nodes they are.
     minded: BTreeMap<PodTerm, BTreeMap<NodeIx, u32>>,
     kinds: BTreeMap<Kind, Counted>,
@@ -55,6 +57,9 @@ pub(super) struct Crowd {
 
 impl Crowd {
     pub(super) fn come(&mut self, node: NodeIx, need: &Need, face: Option<&Face>) {
+        for claim in &need.ask.shape.claims {
+            *self.mounts.entry(claim.clone()).or_default().entry(node).or_default() += 1;
+        }
         if let Some(demands) = need.ask.shape.neighbours.as_deref() {
             for port in &demands.ports {
                 *self.ports.entry(node).or_default().entry(port.clone()).or_default() += 1;
@@ -75,6 +80,14 @@ impl Crowd {
     }
 
     pub(super) fn go(&mut self, node: NodeIx, need: &Need, face: Option<&Face>) {
+        for claim in &need.ask.shape.claims {
+            if let Some(nodes) = self.mounts.get_mut(claim) {
+                take_one(nodes, &node);
+                if nodes.is_empty() {
+                    self.mounts.remove(claim);
+                }
+            }
+        }
         if let Some(demands) = need.ask.shape.neighbours.as_deref() {
             for port in &demands.ports {
                 if let Some(ports) = self.ports.get_mut(&node) {
@@ -158,6 +171,16 @@ impl Crowd {
         self.ports.get(&node).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// The nodes on which a claim is mounted.
+    pub(super) fn mounts_of(&self, claim: &ClaimKey) -> impl Iterator<Item = NodeIx> {
+        self.mounts.get(claim).into_iter().flat_map(|nodes| nodes.keys().copied())
+    }
+
+    /// Everything that is mounted, with the nodes.
+    pub(super) fn mounts(&self) -> impl Iterator<Item = (&ClaimKey, NodeIx)> {
+        self.mounts.iter().flat_map(|(claim, nodes)| nodes.keys().map(move |node| (claim, *node)))
+    }
+
     /// What of a pod matters to where it may be, beside its shape: nothing, mostly.
     pub(super) fn seen_as(&self, who: &Arc<Who>, shape: &Shape) -> Option<Arc<Who>> {
         let demands = shape.neighbours.as_deref();
@@ -195,8 +218,8 @@ impl Crowd {
     ) {
         let mut fresh = Self { namespaces: self.namespaces.clone(), ..Self::default() };
         everybody.clone().for_each(|(node, need, face)| fresh.come(node, need, face));
-        if (&fresh.ports, &fresh.minded) != (&self.ports, &self.minded) {
-            found.push("ports or anti-affinity differ from what those that are there say".to_owned());
+        if (&fresh.ports, &fresh.minded, &fresh.mounts) != (&self.ports, &self.minded, &self.mounts) {
+            found.push("ports, anti-affinity or mounts differ from what those that are there say".to_owned());
         }
         let seen = everybody.filter_map(|(node, _, face)| Some((node, face?)));
         for (kind, counted) in &self.kinds {

@@ -2,7 +2,6 @@
 
 use super::{Cluster, Need, NodeIx, NodeSlot, Occupant};
 use crate::event::{Amount, Name, Node};
-use crate::fit::node_problem;
 use crate::resources::Requests;
 
 impl Cluster {
@@ -59,7 +58,7 @@ impl Cluster {
     fn suited(&self, node: &Name, need: &Need) -> Option<&NodeSlot> {
         let slot = self.slot_of(self.node_ix(node)?);
         let facts = slot.facts.as_ref()?;
-        node_problem(&need.ask, facts).is_none().then_some(slot)
+        need.node_problem(facts).is_none().then_some(slot)
     }
 
     /// The node that an occupant is charged to.

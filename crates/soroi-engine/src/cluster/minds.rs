@@ -56,7 +56,7 @@ impl Cluster {
 
     /// Whether it matters to a pod, or to others, who is around it.
     pub(crate) fn minds(&self, need: &Need, who: &Who) -> bool {
-        need.ask.shape.neighbours.is_some() || self.is_minded(who)
+        need.ask.shape.neighbours.is_some() || self.is_minded(who) || self.shares_volumes(need)
     }
 
     /// Whether the pod and somebody who is there cannot be so close, in either one's opinion. (Whom it
@@ -64,7 +64,7 @@ impl Cluster {
     /// members may have come since.)
     pub(crate) fn clashes(&mut self, node: &Name, need: &Need, who: &Who) -> bool {
         let Some(ix) = self.node_ix(node) else { return true };
-        if !self.ports_are_free(ix, &need.ask.shape) {
+        if !self.ports_are_free(ix, &need.ask.shape) || self.is_mounted(need) {
             return true;
         }
         let minded = self.minded().iter();

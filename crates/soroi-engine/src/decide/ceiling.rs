@@ -20,19 +20,23 @@ pub(crate) struct Ceilings {
 }
 
 impl Ceilings {
-    /// How many pods of the request the nodes would take at most.
-    pub(crate) fn of(&mut self, cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
+    /// How many pods of the request the nodes would take at most. `None` of pods with volumes: which nodes
+    /// these are within reach of is no matter of room, and may change.
+    pub(crate) fn of(&mut self, cluster: &mut Cluster, request: &PodSetRequest) -> Option<u32> {
+        if !request.ask.shape.claims.is_empty() {
+            return None;
+        }
         let key = PodSetRequest { count: 0, role: None, bound: Vec::new(), ..request.clone() };
         if self.version != cluster.facts_version() || self.known.len() >= KEPT_MAX {
             self.version = cluster.facts_version();
             self.known.clear();
         }
         if let Some(known) = self.known.get(&key) {
-            return *known;
+            return Some(*known);
         }
         let most = most(cluster, request);
         self.known.insert(key, most);
-        most
+        Some(most)
     }
 }
 

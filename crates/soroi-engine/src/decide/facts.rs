@@ -25,6 +25,11 @@ impl Engine {
                 self.world.namespaces.remove(&name);
                 self.changed_namespaces.insert(name);
             }
+            Event::Claim(claim) => _ = self.cluster.set_claim(&claim.key, Some(&claim)),
+            Event::ClaimGone(key) => _ = self.cluster.set_claim(&key, None),
+            Event::Volume(volume) => _ = self.cluster.set_volume(&volume.name, Some(&volume)),
+            Event::VolumeGone(name) => _ = self.cluster.set_volume(&name, None),
+            Event::VolumeLimits { node, limits } => _ = self.cluster.set_volume_limits(&node, &limits),
             Event::LocalQueue(queue) => self.local_queue(queue),
             Event::LocalQueueGone { namespace, name } => {
                 self.world.local_queues.remove(&(namespace.clone(), name.clone()));

@@ -133,7 +133,7 @@ impl Engine {
     ) -> NoAnswer {
         for (name, problem) in &mut problems {
             let request = request.pod_sets.iter().find(|set| set.name == *name);
-            problem.fitting_if_empty = request.map(|set| self.ceilings.of(&mut self.cluster, set));
+            problem.fitting_if_empty = request.and_then(|set| self.ceilings.of(&mut self.cluster, set));
         }
         NoAnswer::of_places(Reason::NoPlace(problems), request.clone())
     }

@@ -129,4 +129,6 @@ pub struct Who {
 pub enum Unserved {
     /// Claims of dynamic resource allocation.
     ResourceClaims,
+    /// Volumes that are made for the pod alone, when it is there (`ephemeral`).
+    OwnVolumes,
 }

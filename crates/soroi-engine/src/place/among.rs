@@ -7,6 +7,7 @@
 
 mod exhaust;
 mod rules;
+mod volumes;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ const ANCHORS_MAX: usize = 64;
 pub(super) fn concerns(cluster: &Cluster, parts: &[Part]) -> bool {
     let concerned = |part: &Part| {
         part.need.ask.shape.neighbours.is_some()
+            || cluster.shares_volumes(&part.need)
             || part.who.as_deref().is_some_and(|who| cluster.is_minded(who))
     };
     parts.iter().any(concerned) && !parts.iter().any(|part| matches!(part.wish, Wish::Pinned(_)))

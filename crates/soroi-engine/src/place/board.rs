@@ -10,6 +10,10 @@
 //! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
 //! pods m 3 is=x near=rack:x apart=host:y spread=zone:x:1 port=80     what pods demand of others
+//! claim c of=v once                 a claim and its volume (`-`: none); `once`: for one pod at a time
+//! volume v on=zone:z1 in=z1,z2 csi=fast:h1  reached from nodes with the label; its zones; driver and handle
+//! attach a fast=2                   so many volumes of the driver on the node
+//! pods m 2 claim=c                  pods that mount the claim
 //! ```
 
 use std::sync::Arc;
@@ -18,8 +22,9 @@ use super::{PlaceRequest, Placement, PodSetRequest, place};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::TopologyDomain;
 use crate::event::{
-    Expression, HostPort, Name, Neighbours, Node, NodeSelectorTerm, Operator, PodSelector, PodTerm, Protocol,
-    Shape, Slice, Spread, Taint, TaintEffect, Toleration, TolerationMatch, TopologyWish, Who,
+    Attached, Claim, ClaimKey, ClaimState, Expression, HostPort, Name, Neighbours, Node, NodeSelectorTerm,
+    Operator, PodSelector, PodTerm, Protocol, Shape, Slice, Spread, Taint, TaintEffect, Toleration,
+    TolerationMatch, TopologyWish, Volume, Who,
 };
 use crate::fit::Ask;
 use crate::minima::Minima;
@@ -65,6 +70,21 @@ impl Board {
                     Some(who) => self.cluster.charge_as(pod, &node, &shape.ask.shape, who, false),
                     None => self.cluster.charge(pod, &node, &shape.ask.shape),
                 }
+            }
+            "claim" => {
+                let claim = claim(&words[1..]);
+                self.cluster.set_claim(&claim.key, Some(&claim));
+            }
+            "volume" => {
+                let volume = volume(&words[1..]);
+                self.cluster.set_volume(&volume.name, Some(&volume));
+            }
+            "attach" => {
+                let limit = |word: &&str| {
+                    let (driver, most) = word.split_once('=').unwrap();
+                    (driver.into(), most.parse().unwrap())
+                };
+                self.cluster.set_volume_limits(&words[1].into(), &words[2..].iter().map(limit).collect());
             }
             "pods" => self.request.pod_sets.push(pods(&words[1..])),
             "min" => {
@@ -210,6 +230,42 @@ pub(crate) fn demand(demands: &mut Neighbours, key: &str, value: &str) -> bool {
     true
 }
 
+fn claim_key(name: &str) -> ClaimKey {
+    ClaimKey { namespace: "ns".into(), name: name.into() }
+}
+
+fn claim(words: &[&str]) -> Claim {
+    let volume = words.iter().find_map(|word| word.strip_prefix("of=")).filter(|name| *name != "-");
+    Claim {
+        key: claim_key(words[0]),
+        volume: volume.map(Name::from),
+        state: if volume.is_some() { ClaimState::Bound } else { ClaimState::Unbound },
+        alone: words.contains(&"once"),
+    }
+}
+
+fn volume(words: &[&str]) -> Volume {
+    let mut volume = Volume { name: words[0].into(), ..Volume::default() };
+    for word in &words[1..] {
+        let (key, value) = word.split_once('=').unwrap();
+        let (left, right) = value.split_once(':').unwrap_or((value, ""));
+        match key {
+            "on" => {
+                let there = Expression { key: label(left), op: Operator::In(vec![right.into()]) };
+                volume.node_affinity =
+                    Some(vec![NodeSelectorTerm { labels: vec![there], fields: Vec::new() }]);
+            }
+            "in" => {
+                let zones = value.split(',').map(Name::from).collect();
+                volume.zones.insert("topology.kubernetes.io/zone".into(), zones);
+            }
+            "csi" => volume.attached = Some(Attached { driver: left.into(), handle: right.into() }),
+            other => panic!("what is {other}?"),
+        }
+    }
+    volume
+}
+
 pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
     let mut shape = Shape::default();
     let mut demands = Neighbours::default();
@@ -244,6 +300,7 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
                 let values = path.split('/').map(Name::from).collect();
                 pods.pinned.push(TopologyDomain { values, count: count.parse().unwrap() });
             }
+            "claim" => shape.claims.push(claim_key(value)),
             "tolerate" => shape.tolerations.push(Toleration {
                 key: Some(value.into()),
                 matches: TolerationMatch::Exists,
@@ -263,6 +320,7 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
         }
     }
     shape.neighbours = Some(demands).filter(|demands| !demands.is_empty()).map(Arc::new);
+    shape.claims.sort();
     pods.ask = Ask { shape: Arc::new(shape), ..pods.ask };
     pods
 }

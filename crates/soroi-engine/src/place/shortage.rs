@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{PlaceRequest, PodSetRequest, fitting, place};
 use crate::cluster::{Cluster, Need, NodeIx};
 use crate::event::Name;
-use crate::fit::{has_labels, node_problem};
+use crate::fit::has_labels;
 
 /// A request for which there is no place.
 #[derive(Clone, Debug)]
@@ -49,8 +49,7 @@ impl Gains {
 impl Shortage {
     /// Remembers a request that [`place`] has just refused.
     pub fn new(cluster: &mut Cluster, request: PlaceRequest) -> Self {
-        let needs = request.pod_sets.iter().map(|pod_set| cluster.need(&pod_set.ask)).collect();
-        let mut shortage = Self { request, needs, missing: Vec::new() };
+        let mut shortage = Self { request, needs: Vec::new(), missing: Vec::new() };
         shortage.measure(cluster);
         shortage
     }
@@ -104,7 +103,8 @@ impl Shortage {
 
     /// Whether other pods matter to where its pods may be.
     fn minds(&self, cluster: &Cluster) -> bool {
-        let demands = |set: &PodSetRequest| set.ask.shape.neighbours.is_some();
+        let demands =
+            |set: &PodSetRequest| set.ask.shape.neighbours.is_some() || !set.ask.shape.claims.is_empty();
         let minded = |set: &PodSetRequest| set.who.as_deref().is_some_and(|who| cluster.is_minded(who));
         self.request.pod_sets.iter().any(|set| demands(set) || minded(set))
     }
@@ -119,7 +119,7 @@ impl Shortage {
         let slot = cluster.slot_of(node);
         let need = &self.needs[pod_set];
         let fits = slot.facts.as_ref().is_some_and(|facts| {
-            has_labels(&need.ask.node_labels, &facts.labels) && node_problem(&need.ask, facts).is_none()
+            has_labels(&need.ask.node_labels, &facts.labels) && need.node_problem(facts).is_none()
         });
         if fits && !self.request.excluded.contains(&slot.name) {
             slot.space.fit_count(&need.requests)
@@ -129,6 +129,8 @@ impl Shortage {
     }
 
     fn measure(&mut self, cluster: &mut Cluster) {
+        // Made anew each time: what claims lead to may have changed.
+        self.needs = self.request.pod_sets.iter().map(|pod_set| cluster.need(&pod_set.ask)).collect();
         let enough_would_do = self.request.minima.is_some();
         // One pod more may make a whole slice fit.
         let missing = |pod_set: &PodSetRequest| match enough_would_do || !pod_set.request.slices.is_empty() {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::grain::Grain;
 use super::tree::{DomainIx, Tree};
 use crate::cluster::{ChangeLog, Need, NodeIx, NodeSlot, RANK_BITS, Rank};
-use crate::fit::{has_labels, node_problem};
+use crate::fit::has_labels;
 use crate::reason::NodeProblem;
 use crate::resources::{ResourceIx, ResourceNames};
 
@@ -424,7 +424,7 @@ fn verdict_of_facts(need: &Need, slot: &NodeSlot, leaf: Option<DomainIx>, names:
         return Verdict::Aside;
     }
     let outside = leaf.is_none().then_some(NodeProblem::Topology);
-    match node_problem(&need.ask, facts).or(outside) {
+    match need.node_problem(facts).or(outside) {
         Some(problem) => {
             let too_small = slot.space.short_if_empty(&need.requests);
             let mut problems: SmallVec<_> = too_small.map(|resource| insufficient(resource, names)).collect();

@@ -91,7 +91,7 @@ fn the_rights_are_named_one_by_one() {
     }
     expect![[r#"
         ClusterRole
-                                         limitranges namespaces nodes: list watch
+                                         limitranges namespaces nodes persistentvolumeclaims persistentvolumes: list watch
                                          pods: get list watch patch delete
                                          pods/binding: create
                                          pods/status: patch
@@ -112,6 +112,7 @@ fn the_rights_are_named_one_by_one() {
           kueue.x-k8s.io                 workloads/status: patch
           node.k8s.io                    runtimeclasses: list watch
           scheduling.k8s.io              priorityclasses: list watch
+          storage.k8s.io                 csinodes: list watch
           scheduling.volcano.sh          podgroups: get list watch create patch
           scheduling.volcano.sh          podgroups/finalizers: update
           scheduling.volcano.sh          queues: get list watch create patch

@@ -56,6 +56,12 @@ fn labels(dice: &mut Dice, name: &str) -> Value {
     if dice.chance(3, 4) {
         labels["rack"] = dice.one(&["r1", "r2", "r3", ""]).into();
     }
+    if dice.chance(1, 4) {
+        labels["topology.kubernetes.io/zone"] = dice.one(&["z1", "z2", "z3"]).into();
+    }
+    if dice.chance(1, 10) {
+        labels["failure-domain.beta.kubernetes.io/zone"] = dice.one(&["z1", "z2"]).into();
+    }
     if dice.chance(3, 4) {
         labels["cores"] = dice.one(CORES).into();
     }

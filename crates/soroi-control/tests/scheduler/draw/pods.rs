@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::nodes::CORES;
+use super::volumes::CLAIMS;
 use super::{Dice, NAMESPACES};
 
 mod near;
@@ -61,6 +62,9 @@ fn pod(dice: &mut Dice, name: &str) -> Value {
     if dice.chance(1, 12) {
         spec["runtimeClassName"] = dice.one(&["sandbox", "heavy"]).into();
     }
+    if dice.chance(1, 4) {
+        spec["volumes"] = (0..dice.between(1, 2)).map(|at| mount(dice, at)).collect();
+    }
     let mut affinity = json!({});
     if dice.chance(1, 3) {
         affinity["nodeAffinity"] = node_affinity(dice);
@@ -74,6 +78,13 @@ fn pod(dice: &mut Dice, name: &str) -> Value {
         "metadata": {"name": name, "namespace": dice.one(NAMESPACES), "uid": name, "labels": labels},
         "spec": spec,
     })
+}
+
+/// Mostly a claim that is there.
+fn mount(dice: &mut Dice, at: u64) -> Value {
+    let last = if dice.chance(1, 12) { CLAIMS } else { CLAIMS - 1 };
+    let claim = format!("c{}", dice.between(0, last));
+    json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": claim}})
 }
 
 fn node_selector(dice: &mut Dice) -> Value {

@@ -22,7 +22,7 @@ const CLUSTER: &str = "
 fn most_of(cluster: &str, asks: &str) -> u32 {
     let mut board = Board::new(cluster);
     board.line(&format!("pods m 9 {asks}"));
-    Ceilings::default().of(&mut board.cluster, &board.request.pod_sets[0])
+    Ceilings::default().of(&mut board.cluster, &board.request.pod_sets[0]).expect("no volumes")
 }
 
 #[test]
@@ -64,11 +64,23 @@ fn an_answer_is_kept_until_nodes_change() {
     board.line("pods m 9 gpu=1 topology=t required=rack");
     let request = board.request.pod_sets[0].clone();
     let mut ceilings = Ceilings::default();
-    assert_eq!(ceilings.of(&mut board.cluster, &request), 8);
+    assert_eq!(ceilings.of(&mut board.cluster, &request), Some(8));
     board.line("node h gpu=3 rack=r1 host=h");
-    assert_eq!(ceilings.of(&mut board.cluster, &request), 11);
+    assert_eq!(ceilings.of(&mut board.cluster, &request), Some(11));
     board.line("gone a");
-    assert_eq!(ceilings.of(&mut board.cluster, &request), 7);
+    assert_eq!(ceilings.of(&mut board.cluster, &request), Some(7));
     let other = PodSetRequest { count: 100, ..request };
-    assert_eq!(ceilings.of(&mut board.cluster, &other), 7, "how many are asked for makes no difference");
+    assert_eq!(
+        ceilings.of(&mut board.cluster, &other),
+        Some(7),
+        "how many are asked for makes no difference"
+    );
+}
+
+/// Which nodes reach a volume may change while no node does.
+#[test]
+fn of_pods_with_volumes_nobody_knows() {
+    let mut board = Board::new(CLUSTER);
+    board.line("pods m 9 gpu=1 claim=c");
+    assert_eq!(Ceilings::default().of(&mut board.cluster, &board.request.pod_sets[0]), None);
 }

@@ -153,7 +153,7 @@ impl Search<'_> {
     /// The problem with how many would fit if nothing else were there.
     fn measured(&mut self, at: usize, flavors: &Flavors, mut problem: PlaceProblem) -> PlaceProblem {
         let request = self.request(at, flavors);
-        problem.fitting_if_empty = Some(self.ceilings.of(self.cluster, &request));
+        problem.fitting_if_empty = self.ceilings.of(self.cluster, &request);
         problem
     }
 }

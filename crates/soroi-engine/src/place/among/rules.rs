@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::part::Part;
+use super::volumes::VolumeRules;
 use crate::cluster::{Cluster, Count, NodeIx};
 use crate::event::{Name, Neighbours, PodSelector, Spread};
 use crate::fit::{selects_node, tolerates_node};
@@ -22,6 +23,7 @@ pub(super) struct Rules {
     pub(super) parts: Vec<OfPart>,
     counters: Vec<Counter>,
     space: Vec<Space>,
+    volumes: VolumeRules,
     /// Per part and node: pods that were put there.
     placed: Vec<Vec<u32>>,
 }
@@ -77,6 +79,7 @@ impl Rules {
             parts: parts.iter().map(|part| of_part(cluster, part)).collect(),
             counters: Vec::new(),
             space: cluster.slots().iter().map(|slot| slot.space.clone()).collect(),
+            volumes: VolumeRules::new(cluster, parts),
             placed: vec![vec![0; cluster.slots().len()]; parts.len()],
         };
         let mut domains = Domains::default();
@@ -232,6 +235,9 @@ impl Rules {
         if rules.busy[at] || rules.clashes.iter().any(|other| self.placed[*other][at] > 0) {
             return Some(NodeProblem::Ports);
         }
+        if let Some(problem) = self.volumes.problem(part, node) {
+            return Some(problem);
+        }
         if let Some(problem) = rules.spread.iter().find_map(|rule| self.skew(rule, node)) {
             return Some(problem);
         }
@@ -287,6 +293,7 @@ impl Rules {
             let space = &mut self.space[node.index()];
             if more { space.charge(&need.requests, 1) } else { space.uncharge(&need.requests, 1) }
         }
+        self.volumes.change(part, node, more);
         for counter in &self.parts[part].raises {
             self.counters[*counter].shift(node, 1, more);
         }
@@ -331,6 +338,9 @@ impl Rules {
             !rules.busy[at] && !rules.minded[at] && !rules.apart.iter().any(kept_away)
         };
         let nodes: Vec<NodeIx> = rules.candidates.iter().copied().filter(free).collect();
+        if self.volumes.is_taken(part) {
+            return 0;
+        }
         let alone = rules.clashes.contains(&part);
         let room = nodes.iter().map(|node| u64::from(if alone { 1 } else { self.room(part, *node) })).sum();
         let domains = rules.apart.iter().filter(|(_, itself)| *itself).map(|(counter, _)| {
@@ -344,7 +354,7 @@ impl Rules {
             }
             seen.len() as u64 + without
         });
-        domains.min().unwrap_or(u64::MAX).min(room)
+        domains.min().unwrap_or(u64::MAX).min(room).min(self.volumes.most(part))
     }
 }
 

@@ -5,6 +5,7 @@ use expect_test::{Expect, expect};
 use crate::place::board::Board;
 
 mod oracle;
+mod volumes;
 
 fn check(text: &str, expected: Expect) {
     expected.assert_eq(&Board::new(text).draw());
