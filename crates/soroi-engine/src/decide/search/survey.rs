@@ -102,7 +102,7 @@ impl Search<'_> {
         let request = self.request(at, flavors);
         let mut account = survey(self.cluster, &request);
         if let Some(problem) = &mut account.problem {
-            problem.fitting_if_empty = Some(self.ceilings.of(self.cluster, &request));
+            problem.fitting_if_empty = self.ceilings.of(self.cluster, &request);
         }
         Some(account)
     }
