@@ -138,13 +138,15 @@ pub(crate) fn answered(world: &World, done: &Done) -> Option<Occurrence> {
                 |kind: &str| conditions.iter().find(|one| one["type"] == kind && one["status"] == "True");
             let says = |kind: &str| said(kind).is_some();
             if let Some(target_of) = said(condition::DEACTIVATION_TARGET) {
-                if target_of["reason"] != condition::reason::MAXIMUM_EXECUTION_TIME_EXCEEDED {
-                    return None;
-                }
                 let known = world.workloads.get(&place(target))?;
                 let (about, facts) = (workload(&known.meta), &known.facts.facts);
-                if let Some(check) = rejected_by(&known.facts.status) {
+                let reason = &target_of["reason"];
+                if reason == condition::reason::ADMISSION_CHECK {
+                    let check = rejected_by(&known.facts.status)?;
                     return Some(words::check_rejected(about, &check.name, &check.message));
+                }
+                if reason != condition::reason::MAXIMUM_EXECUTION_TIME_EXCEEDED {
+                    return None;
                 }
                 // Once it is deactivated, others speak of that.
                 facts.runs_until?;
