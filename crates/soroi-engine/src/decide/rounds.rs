@@ -147,7 +147,8 @@ impl Engine {
     }
 
     /// What a head gets, where that is known: it was asked for and nothing else comes into it, neither places,
-    /// nor what it holds itself, nor what a StrictFIFO head keeps. (Nobody took it meanwhile, or it was asked for again.)
+    /// nor what it holds itself, nor what a StrictFIFO head keeps. (Nobody took it meanwhile, or it was asked
+    /// for again.)
     fn settled(&self, head: &Head) -> Option<(Arc<Start>, Answer)> {
         let Wanted::Start(start) = self.waiting.ask(head.want) else { return None };
         let answer = head.answer.as_ref().filter(|answer| answer.victims.is_empty())?;
