@@ -5,6 +5,7 @@ mod engine;
 mod load;
 mod packing;
 mod places;
+mod process;
 mod published;
 mod up;
 
@@ -87,6 +88,18 @@ struct Figure {
 }
 
 impl Figure {
+    /// From samples, with the unit, whether more is better, and the target.
+    fn of(
+        name: &'static str,
+        what: String,
+        (unit, more_is_better, target): (&'static str, bool, f64),
+        samples: Vec<f64>,
+    ) -> Self {
+        let count = samples.len();
+        let (median, worst, best) = spread(samples, more_is_better);
+        Self { name, what, unit, median, worst, best, target, more_is_better, samples: count }
+    }
+
     fn meets_target(&self) -> bool {
         if self.more_is_better { self.median >= self.target } else { self.median <= self.target }
     }
@@ -117,6 +130,29 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+/// Measures with a runtime of its own, and writes what came of it.
+fn report<R: Serialize>(
+    measuring: impl Future<Output = anyhow::Result<R>>,
+    output: Output,
+    table: impl FnOnce(&R) -> String,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    crate::run::install_crypto()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let report = runtime.block_on(measuring);
+    runtime.shutdown_background();
+    let report = report?;
+    match output {
+        Output::Json => json(out, &report),
+        Output::Table => Ok(write!(out, "{}", table(&report))?),
+    }
+}
+
+fn json(out: &mut dyn Write, report: &impl Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    Ok(writeln!(out)?)
+}
+
 /// Writes figures, for programs or for people.
 fn show(
     out: &mut dyn Write,
@@ -128,9 +164,7 @@ fn show(
     match output {
         Output::Json => {
             let optimized = !cfg!(debug_assertions);
-            let report = Report { benchmark, rounds, shrink, optimized, figures };
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
+            json(out, &Report { benchmark, rounds, shrink, optimized, figures })?;
         }
         Output::Table => {
             if cfg!(debug_assertions) {

@@ -13,8 +13,8 @@ use soroi_engine::decision::{Decision, Settings};
 use soroi_engine::event::{Gang, GangId};
 use soroi_engine::{Engine, Event, Outcome};
 
+use super::Figure;
 use super::load::{self, GPUS_PER_NODE, GangSize};
-use super::{Figure, spread};
 use crate::show::grouped;
 
 /// How often one running engine is asked again, per round.
@@ -56,7 +56,7 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
     }
     let nodes = grouped(sizes.nodes as u64);
     Ok(vec![
-        figure(
+        Figure::of(
             "place",
             format!(
                 "place {} gangs of 8 pods, each in one rack of {nodes} nodes",
@@ -65,25 +65,25 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             ("pods/s", true, 100_000.0),
             placed,
         ),
-        figure(
+        Figure::of(
             "gang",
             format!("decide one gang of {} pods", grouped(u64::from(sizes.pods_at_once))),
             ("ms", false, 100.0),
             at_once,
         ),
-        figure(
+        Figure::of(
             "wake-nobody",
             format!("one pod ends, {} gangs wait: none fits yet", grouped(sizes.waiting as u64)),
             ("µs", false, 1_000.0),
             nobody,
         ),
-        figure(
+        Figure::of(
             "wake-one",
             format!("one pod ends, {} gangs wait: one starts", grouped(sizes.waiting as u64)),
             ("µs", false, 1_000.0),
             somebody,
         ),
-        figure(
+        Figure::of(
             "victims",
             format!(
                 "choose victims among {} running gangs on {} nodes, for a gang of 8 whole nodes in one rack",
@@ -93,7 +93,7 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             ("ms", false, 20.0),
             victims,
         ),
-        figure(
+        Figure::of(
             "admissions",
             format!(
                 "admit in {} queues by quota alone, as many come as end, 20 wait in each",
@@ -103,17 +103,6 @@ pub(crate) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             rates,
         ),
     ])
-}
-
-pub(super) fn figure(
-    name: &'static str,
-    what: String,
-    (unit, more_is_better, target): (&'static str, bool, f64),
-    samples: Vec<f64>,
-) -> Figure {
-    let count = samples.len();
-    let (median, worst, best) = spread(samples, more_is_better);
-    Figure { name, what, unit, median, worst, best, target, more_is_better, samples: count }
 }
 
 fn engine(nodes: usize) -> Engine {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use soroi_engine::cluster::{Cluster, Occupant};
 use soroi_engine::decision::Settings;
 use soroi_engine::event::{
@@ -17,9 +17,9 @@ use soroi_engine::event::{
 use soroi_engine::fit::Ask;
 use soroi_engine::{Decision, Engine, Event};
 
-use super::Figure;
-use super::engine::figure;
 use super::load::{self, GangSize, LEVELS, Site};
+use super::process::Memory;
+use super::{Figure, spread};
 use crate::show::grouped;
 
 /// How often each gang is decided anew, per round.
@@ -46,16 +46,16 @@ pub(super) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
         samples[3].extend(move_pods(nodes)?);
         let few = decide_again(&mut engine, &Wanted::Racked(8), 1e6)?;
         drop(engine);
-        let before = resident()?;
+        let before = Memory::of("self")?.now;
         let mut larger = in_use(nodes * TIMES);
         let many = decide_again(&mut larger, &Wanted::Racked(8), 1e6)?;
         samples[4].push(median(many) / median(few));
-        samples[5].push((resident()? - before).max(0.0));
+        samples[5].push((Memory::of("self")?.now - before).max(0.0));
     }
     let [racked_ms, wide_ms, apart_ms, pod_micros, growth, memory] = samples;
     let (few, many) = (grouped(nodes as u64), grouped((nodes * TIMES) as u64));
     Ok(vec![
-        figure(
+        Figure::of(
             "used-rack",
             format!(
                 "decide one gang of {racked} pods, all in one rack, on {few} nodes of which 60 % is taken"
@@ -63,31 +63,31 @@ pub(super) fn measure(rounds: u32, shrink: u32) -> anyhow::Result<Vec<Figure>> {
             ("ms", false, 1.0),
             racked_ms,
         ),
-        figure(
+        Figure::of(
             "used-anywhere",
             format!("the same for {} pods anywhere", grouped(u64::from(wide))),
             ("ms", false, 50.0),
             wide_ms,
         ),
-        figure(
+        Figure::of(
             "used-apart",
             format!("the same for a leader and {workers} workers in one block, one on each node"),
             ("ms", false, 5.0),
             apart_ms,
         ),
-        figure(
+        Figure::of(
             "pod",
             "one pod comes or goes, per level of the topology".into(),
             ("µs", false, 5.0),
             pod_micros,
         ),
-        figure(
+        Figure::of(
             "growth",
             format!("a gang of 8 on {many} nodes takes so many times as long as on {few}"),
             ("×", false, 4.0),
             growth,
         ),
-        figure(
+        Figure::of(
             "memory",
             format!("an engine with {many} nodes and a pod on each takes"),
             ("MiB", false, 500.0),
@@ -224,17 +224,8 @@ fn move_pods(nodes: usize) -> anyhow::Result<Vec<f64>> {
     Ok(samples)
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// What this process holds in memory, in MiB, as Linux counts it.
-fn resident() -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("memory is counted as Linux does")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kib.context("/proc/self/status has no VmRSS")? / 1024.0)
+fn median(samples: Vec<f64>) -> f64 {
+    spread(samples, false).0
 }
 
 #[cfg(test)]

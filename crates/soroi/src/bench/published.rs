@@ -83,19 +83,7 @@ struct Report {
 
 /// Plays it, and leaves nothing behind.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    crate::run::install_crypto()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let report = runtime.block_on(measure(args));
-    runtime.shutdown_background();
-    let report = report?;
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
-        }
-        Output::Table => write!(out, "{}", table(&report))?,
-    }
-    Ok(())
+    super::report(measure(args), args.output, |report| table(report).to_string(), out)
 }
 
 async fn measure(args: &Args) -> anyhow::Result<Report> {

@@ -77,41 +77,20 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Vec<Figure>> {
     }
     let pods = grouped(u64::from(args.pods));
     let mut figures = vec![
-        figure("ready", "soroi up -- true, from start to end".to_owned(), "ms", ready, 300.0, false),
-        figure(
+        Figure::of("ready", "soroi up -- true, from start to end".into(), ("ms", false, 300.0), ready),
+        Figure::of(
             "create",
             format!("create {pods} pods over loopback, one watcher"),
-            "pods/s",
+            ("pods/s", true, 10_000.0),
             created,
-            10_000.0,
-            true,
         ),
     ];
     if !beside.is_empty() {
         let (real, ..) = spread(beside, false);
-        figures.push(figure(
-            "get",
-            format!("get {pods} pods, in pages as kubectl"),
-            "ms",
-            shown,
-            real * 1.5,
-            false,
-        ));
+        let what = format!("get {pods} pods, in pages as kubectl");
+        figures.push(Figure::of("get", what, ("ms", false, real * 1.5), shown));
     }
     Ok(figures)
-}
-
-fn figure(
-    name: &'static str,
-    what: String,
-    unit: &'static str,
-    samples: Vec<f64>,
-    target: f64,
-    more_is_better: bool,
-) -> Figure {
-    let count = samples.len();
-    let (median, worst, best) = spread(samples, more_is_better);
-    Figure { name, what, unit, median, worst, best, target, more_is_better, samples: count }
 }
 
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::site::Site;
+use crate::bench::process::Memory;
 
 /// How long it may take to read everything.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -21,14 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub(super) struct Soroi {
     child: Child,
     folder: PathBuf,
-}
-
-/// What a process has of the machine's memory, in MiB.
-pub(super) struct Memory {
-    /// At most so far.
-    pub(super) peak: f64,
-    /// Now.
-    pub(super) now: f64,
 }
 
 impl Soroi {
@@ -97,16 +90,9 @@ impl Soroi {
         Ok(lines.filter_map(|line| line.split(' ').next()?.parse().ok()).collect())
     }
 
-    /// As Linux counts it.
+    /// What it holds of the machine's memory.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).context("soroi run has ended")?;
-        let kib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-            number.map(|kib| kib / 1024.0).with_context(|| format!("{path} has no {name}"))
-        };
-        Ok(Memory { peak: kib("VmHWM:")?, now: kib("VmRSS:")? })
+        Memory::of(&self.child.id().to_string()).context("soroi run has ended")
     }
 }
 
