@@ -113,7 +113,6 @@ const TOLD_SLOWLY: &[&str] = &[
     "a_leader_that_wakes_up_late_does_no_harm",
     "etcd_may_be_silent_for_twenty_seconds",
     "gangs_start_whole_in_a_crowd_of_single_pods",
-    "every_part_of_the_bench_measures",
 ];
 
 /// Plays stories on a real control plane: those that only a real one can tell, and those of

@@ -90,6 +90,14 @@ impl Soroi {
         Ok(lines.filter_map(|line| line.split(' ').next()?.parse().ok()).collect())
     }
 
+    /// Asks it to end, and waits until it has: it gives its lease back, as one that is killed does not.
+    pub(super) fn end(mut self) -> anyhow::Result<()> {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        ensure!(asked.success(), "soroi run has ended by itself");
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// What it holds of the machine's memory.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
         Memory::of(&self.child.id().to_string()).context("soroi run has ended")

@@ -146,8 +146,10 @@ impl Bench<'_> {
             site.delete(GROUPS).await?;
             site.delete(PODS).await?;
             site.wait("Soroi has let go of the gangs", async || Ok(site.count(PLANS).await? == 0)).await?;
+            soroi.end()?;
+        } else {
+            drop(soroi);
         }
-        drop(soroi);
         site.delete(&format!("{GROUPS}/{NEW}")).await?;
         site.delete(&format!("{PODS}?labelSelector={}={NEW}", objects::BATCH)).await?;
         let none = |seen: &Seen| seen.batch(NEW).there.is_empty();
