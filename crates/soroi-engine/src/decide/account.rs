@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assign::Ground;
-use super::search::{Findings, Search};
+use super::search::Search;
 use super::victims::Paying;
 use super::wanted::{Start, Wanted};
 use crate::account::{Account, Remedy, SetAccount, Standing, Step};
@@ -58,22 +57,8 @@ impl Engine {
     }
 
     fn survey(&mut self, start: &Start) -> Vec<SetAccount> {
-        let tree = &self.quotas.kueue;
-        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
-        let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
-        Search {
-            world: &self.world,
-            cluster: &mut self.cluster,
-            ceilings: &mut self.ceilings,
-            ground,
-            start,
-            counts: start.sets.iter().map(|set| set.count).collect(),
-            minima: None,
-            placing: true,
-            preempting: None,
-            findings: Findings::default(),
-        }
-        .survey()
+        let room = (&mut self.cluster, &mut self.ceilings);
+        Search::of(&self.world, &self.quotas.kueue, room, start).survey()
     }
 
     /// Steps that might help, each tried out; those that suffice first.

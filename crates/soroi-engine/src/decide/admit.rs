@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::assign::{Ground, totals};
+use super::assign::{lacks, totals};
 use super::gang::{Held, Phase, SeatSet};
-use super::search::{Answer, Findings, NoAnswer, Search, Terms};
+use super::search::{Answer, NoAnswer, Search, Terms};
 use super::victims::Preempting;
 use super::wanted::{Start, StartSet, Wanted};
 use crate::decision::{Admission, Decision, PodSetAdmission};
@@ -15,7 +15,7 @@ use crate::minima::Minima;
 use crate::queue::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, Sum, saturate};
-use crate::reason::{FlavorProblem, Reason, VolcanoProblem};
+use crate::reason::{Reason, VolcanoProblem};
 
 impl Engine {
     /// Decides one gang: all of it, or a certificate for it and all who want the same. Whether it took
@@ -164,11 +164,7 @@ impl Engine {
         let Some(queue) = start.cluster_queue.as_ref().filter(|_| !answer.victims.is_empty()) else {
             return answer;
         };
-        let lacks = |(what, sum): (FlavorResource, Sum)| {
-            let short = sum - self.quotas.kueue.available(queue, &what);
-            let FlavorResource { flavor, resource } = what;
-            (short > 0).then(|| FlavorProblem::Short { flavor, resource, short: saturate(short) })
-        };
+        let lacks = |(what, sum)| lacks(sum - self.quotas.kueue.available(queue, &what), what);
         let problems = answer.usage().into_iter().filter_map(lacks).collect();
         let name = start.sets.first().map_or_else(|| "main".into(), |set| set.name.clone());
         Answer { without_victims: Some(Reason::NoFlavor(vec![(name, problems)])), ..answer }
@@ -249,45 +245,22 @@ impl Engine {
     ) -> Result<Answer, NoVictims> {
         let tree = &self.quotas.kueue;
         let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
-        let (Some((priority, queued_at)), Some(queue)) = (start.rank, queue) else {
+        let (Some(rank), Some(queue)) = (start.rank, queue) else {
             return Err(NoVictims::Nobody);
         };
-        let all = start.sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
-        if self.volcano_room(start, all).is_err() {
+        if self.volcano_room(start, start.pods()).is_err() {
             return Err(NoVictims::Nobody);
         }
-        let rank = (priority, queued_at);
         let candidates =
             super::victims::candidates(&self.gangs, &self.payers, (tree, &self.inactive), queue, rank, now);
         if candidates.is_empty() {
             return Err(NoVictims::Nobody);
         }
-        let preempting = Preempting {
-            rules: queue.preemption,
-            early: is_early(queue.fungibility),
-            priority,
-            queued_at,
-            candidates: &candidates,
-            fair: self.settings.fair_sharing.as_deref(),
-            evicted_by: &self.gangs[id].preempted_by,
-            gangs: &self.gangs,
-            holders: &self.holders,
-        };
-        let ground = Some(Ground { world: &self.world, tree, queue });
-        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
-        let (findings, preempting) = (Findings::default(), Some(preempting));
-        let search = Search {
-            world,
-            cluster,
-            ceilings,
-            ground,
-            start,
-            counts,
-            minima: None,
-            placing,
-            preempting,
-            findings,
-        };
+        let fair = self.settings.fair_sharing.as_deref();
+        let others = (&self.gangs, &self.holders);
+        let preempting = Preempting::of(id, queue, rank, &candidates, fair, others);
+        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start);
+        let search = Search { counts, placing, preempting: Some(preempting), ..search };
         search.run_for_victims().ok_or(NoVictims::NotEnough)
     }
 
@@ -399,13 +372,9 @@ impl Engine {
         minima: Option<&Minima>,
         placing: bool,
     ) -> Result<Answer, NoAnswer> {
-        let tree = &self.quotas.kueue;
-        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
-        let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
-        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
-        let (findings, preempting) = (Findings::default(), None);
-        Search { world, cluster, ceilings, ground, start, counts, minima, placing, preempting, findings }
-            .run()
+        let room = (&mut self.cluster, &mut self.ceilings);
+        let search = Search::of(&self.world, &self.quotas.kueue, room, start);
+        Search { counts, minima, placing, ..search }.run()
     }
 
     /// Reserves what an admission says: quota in each tree, and its places.

@@ -68,6 +68,25 @@ pub(super) fn totals(set: &StartSet, count: u32, queue: Option<&ClusterQueue>) -
     totals
 }
 
+/// That so much is short of a flavor's resource, if it is.
+pub(super) fn lacks(short: Sum, what: FlavorResource) -> Option<FlavorProblem> {
+    let FlavorResource { flavor, resource } = what;
+    (short > 0).then(|| FlavorProblem::Short { flavor, resource, short: saturate(short) })
+}
+
+/// What a flavor has to have for what is asked, on top of what is taken already.
+pub(super) fn on_top<'a>(
+    flavor: &'a Name,
+    asked: &'a BTreeMap<Name, Sum>,
+    taken: &'a BTreeMap<FlavorResource, Sum>,
+) -> impl Iterator<Item = (FlavorResource, Sum)> + 'a {
+    asked.iter().map(move |(resource, sum)| {
+        let what = FlavorResource { flavor: flavor.clone(), resource: resource.clone() };
+        let sum = *sum + taken.get(&what).copied().unwrap_or(0);
+        (what, sum)
+    })
+}
+
 /// The resources of `asked` that no group of the queue covers.
 pub(super) fn uncovered(queue: &ClusterQueue, asked: &BTreeMap<Name, Sum>) -> Vec<FlavorProblem> {
     let covered: BTreeSet<&Name> = queue.groups.iter().flat_map(|group| &group.covered).collect();

@@ -346,19 +346,25 @@ impl Engine {
         if roots.is_empty() && released.is_empty() {
             return;
         }
+        self.wake_starts(|start, root| {
+            let released = start.policy == Policy::QuotaOnly && released.contains(root);
+            start.rank.is_some() && (released || roots.contains(root))
+        });
+        let tree = &self.quotas.kueue;
+        let kept = self.strict_heads.keys().filter_map(|queue| tree.root(queue));
+        self.unkept.extend(kept.filter(|root| released.contains(root)));
+    }
+
+    /// Wakes those who want to start for whom this holds, given the root of their tree of quota.
+    pub(super) fn wake_starts(&mut self, concerns: impl Fn(&Start, &Name) -> bool) {
         let tree = &self.quotas.kueue;
         self.waiting.wake_where(|wanted| match wanted {
-            Wanted::Start(start) if start.rank.is_some() => {
+            Wanted::Start(start) => {
                 let root = start.cluster_queue.as_ref().and_then(|queue| tree.root(queue));
-                let concerns = |root: &Name| {
-                    roots.contains(root) || (start.policy == Policy::QuotaOnly && released.contains(root))
-                };
-                root.as_ref().is_some_and(concerns)
+                root.is_some_and(|root| concerns(start, &root))
             }
             _ => false,
         });
-        let kept = self.strict_heads.keys().filter_map(|queue| tree.root(queue));
-        self.unkept.extend(kept.filter(|root| released.contains(root)));
     }
 
     /// Notes where quota was given back.

@@ -24,7 +24,7 @@ use crate::minima::Minima;
 use crate::place::{PlaceRequest, PodSetRequest, place};
 use crate::preempt::{Candidate, Cause, Choice, Everywhere, Preemptor, victims};
 use crate::queue::Blocker;
-use crate::quota::kueue::{self, Trial};
+use crate::quota::kueue::{self, Tree, Trial};
 use crate::quota::{FlavorResource, Sum, saturate};
 use crate::reason::{PlaceProblem, Reason};
 use crate::world::World;
@@ -118,6 +118,30 @@ pub(super) struct Findings {
     alone: BTreeMap<(usize, Vec<Name>), Option<PlaceProblem>>,
     tries: u32,
     pub(super) unmet: Option<Box<Unmet>>,
+}
+
+impl<'a> Search<'a> {
+    /// For all pods of a gang, with places, and without anybody leaving.
+    pub(super) fn of(
+        world: &'a World,
+        tree: &'a Tree,
+        (cluster, ceilings): (&'a mut Cluster, &'a mut Ceilings),
+        start: &'a Start,
+    ) -> Self {
+        let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
+        Self {
+            world,
+            cluster,
+            ceilings,
+            ground: queue.map(|queue| Ground { world, tree, queue }),
+            start,
+            counts: start.sets.iter().map(|set| set.count).collect(),
+            minima: None,
+            placing: true,
+            preempting: None,
+            findings: Findings::default(),
+        }
+    }
 }
 
 impl Search<'_> {

@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::assign::lacks;
 use super::search::{Answer, NoAnswer};
 use super::tournament::{self, fairest};
-use super::wanted::{Start, Wanted};
+use super::wanted::Start;
 use crate::engine::Engine;
 use crate::event::{GangId, Millis, Name, Policy, Preemptible};
 use crate::queue::{LineKey, Turn, WantIx};
 use crate::quota::kueue::Usage;
-use crate::quota::{FlavorResource, Sum, saturate};
+use crate::quota::{FlavorResource, Sum};
 use crate::reason::{FlavorProblem, Reason};
 
 /// What a gang would take if those could leave who are in its way.
@@ -58,14 +59,7 @@ impl Engine {
         if roots.is_empty() {
             return;
         }
-        let tree = &self.quotas.kueue;
-        self.waiting.wake_where(|wanted| match wanted {
-            Wanted::Start(start) if start.policy == Policy::QuotaOnly => {
-                let root = start.cluster_queue.as_ref().and_then(|queue| tree.root(queue));
-                root.is_some_and(|root| roots.contains(&root))
-            }
-            _ => false,
-        });
+        self.wake_starts(|start, root| start.policy == Policy::QuotaOnly && roots.contains(root));
     }
 
     fn strict_head_is_gone(&mut self, queue: &Name) {
@@ -146,11 +140,7 @@ impl Engine {
         let room: BTreeMap<FlavorResource, Sum> =
             self.quotas.kueue.headroom(queue, Usage::Promised).into_iter().collect();
         self.try_out(kept, &victims, false);
-        let lacks = |(what, sum): (FlavorResource, Sum)| {
-            let short = sum - room.get(&what).copied().unwrap_or(0).max(0);
-            let FlavorResource { flavor, resource } = what;
-            (short > 0).then(|| FlavorProblem::Short { flavor, resource, short: saturate(short) })
-        };
+        let lacks = |(what, sum)| lacks(sum - room.get(&what).copied().unwrap_or(0).max(0), what);
         answer.usage().into_iter().filter_map(lacks).collect()
     }
 

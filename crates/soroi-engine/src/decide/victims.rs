@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assign::{FlavorOption, Ground, Refusal};
+use super::admit::is_early;
+use super::assign::{FlavorOption, Ground, Refusal, on_top};
 use super::fungible::{Grade, Means};
 use super::gang::{GangState, Gangs, Phase};
 use crate::cluster::{Cluster, NodeIx, Occupant};
@@ -34,6 +35,30 @@ pub(super) struct Preempting<'a> {
     pub(super) gangs: &'a Gangs,
     /// Gangs for which places are kept.
     pub(super) holders: &'a BTreeSet<GangId>,
+}
+
+impl<'a> Preempting<'a> {
+    /// On behalf of a gang of this queue, with its priority and age, and with whom it may have evicted.
+    pub(super) fn of(
+        id: &GangId,
+        queue: &ClusterQueue,
+        (priority, queued_at): (i32, Millis),
+        candidates: &'a [Candidate<'a>],
+        fair: Option<&'a [FairRule]>,
+        (gangs, holders): (&'a Gangs, &'a BTreeSet<GangId>),
+    ) -> Self {
+        Self {
+            rules: queue.preemption,
+            early: is_early(queue.fungibility),
+            priority,
+            queued_at,
+            candidates,
+            fair,
+            evicted_by: &gangs[id].preempted_by,
+            gangs,
+            holders,
+        }
+    }
 }
 
 /// The gangs that pay for quota, by ClusterQueue.
@@ -367,9 +392,7 @@ impl Preempting<'_> {
     ) -> Option<FlavorOption> {
         let (tree, queue) = (ground.tree, &ground.queue.name);
         let (mut worst, mut highest): (Option<Grade>, u32) = (None, 0);
-        for (resource, sum) in asked {
-            let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
-            let sum = *sum + taken.get(&what).copied().unwrap_or(0);
+        for (what, sum) in on_top(&refusal.flavor, asked, taken) {
             let grade = if sum <= tree.available(queue, &what) {
                 Grade { means: Means::Fits, borrow: tree.borrow_height(queue, &what, sum) }
             } else if !is_considered(tree, queue, self.rules, &what, sum, self.fair.is_some()) {

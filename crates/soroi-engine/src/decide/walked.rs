@@ -3,9 +3,7 @@
 //! Each attempt is one walk over the flavors (`search::walk`), for all pods, then for fewer. As long as walks
 //! stop before the last flavor and nothing comes of them, the next one begins where the last one stopped.
 
-use super::admit::is_early;
-use super::assign::Ground;
-use super::search::{Answer, Findings, NoAnswer, Search, Tried, Walked};
+use super::search::{Answer, NoAnswer, Search, Tried, Walked};
 use super::victims::{Preempting, candidates};
 use super::wanted::Start;
 use crate::engine::Engine;
@@ -18,11 +16,10 @@ const WALKS_MAX: usize = 32;
 impl Engine {
     /// Whether Kueue's choice is made for it: it needs quota alone, all of it at once.
     pub(super) fn walks(&self, start: &Start) -> bool {
-        let all = start.sets.iter().fold(0u32, |sum, set| sum.saturating_add(set.count));
         start.policy == Policy::QuotaOnly
             && start.cluster_queue.is_some()
             && start.volcano_queue.is_none()
-            && start.minima.total() >= all
+            && start.minima.total() >= start.pods()
     }
 
     /// The first answer that a walk has; `explained`: with the reason if there is none.
@@ -35,7 +32,6 @@ impl Engine {
     ) -> Result<Answer, NoAnswer> {
         let tree = &self.quotas.kueue;
         let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
-        let ground = queue.map(|queue| Ground { world: &self.world, tree, queue });
         let candidates = match (start.rank, queue) {
             (Some(rank), Some(queue)) => {
                 candidates(&self.gangs, &self.payers, (tree, &self.inactive), queue, rank, now)
@@ -43,34 +39,13 @@ impl Engine {
             _ => Vec::new(),
         };
         // Whoever may have nobody evicted is told apart from whom that would not help.
-        let preempting = queue.map(|queue| {
-            let (priority, queued_at) = start.rank.unwrap_or_default();
-            Preempting {
-                rules: queue.preemption,
-                early: is_early(queue.fungibility),
-                priority,
-                queued_at,
-                candidates: &candidates,
-                fair: self.settings.fair_sharing.as_deref(),
-                evicted_by: &self.gangs[id].preempted_by,
-                gangs: &self.gangs,
-                holders: &self.holders,
-            }
-        });
-        let (world, cluster, ceilings) = (&self.world, &mut self.cluster, &mut self.ceilings);
-        let full: Vec<u32> = start.sets.iter().map(|set| set.count).collect();
-        let mut search = Search {
-            world,
-            cluster,
-            ceilings,
-            ground,
-            start,
-            counts: full.clone(),
-            minima: None,
-            placing: false,
-            preempting,
-            findings: Findings::default(),
-        };
+        let rank = start.rank.unwrap_or_default();
+        let fair = self.settings.fair_sharing.as_deref();
+        let others = (&self.gangs, &self.holders);
+        let preempting = queue.map(|queue| Preempting::of(id, queue, rank, &candidates, fair, others));
+        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start);
+        let full = search.counts.clone();
+        let mut search = Search { placing: false, preempting, ..search };
         let found = search.attempts(full.clone());
         let wants_reason = explained && found.as_ref().is_none_or(|answer| !answer.victims.is_empty());
         search.counts = full;

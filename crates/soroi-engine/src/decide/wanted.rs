@@ -65,6 +65,11 @@ pub(crate) struct StartSet {
 }
 
 impl Start {
+    /// All pods of all sets.
+    pub(super) fn pods(&self) -> u32 {
+        self.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count))
+    }
+
     /// Whether a check that it has not passed is asked for one of these flavors.
     pub(super) fn is_checked_on<'a>(&self, flavors: impl Iterator<Item = &'a Name> + Clone) -> bool {
         self.checks.iter().any(|on| on.is_empty() || flavors.clone().any(|flavor| on.contains(flavor)))

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::assign::{FlavorOption, Ground, Options, Refusal, options};
+use super::super::assign::{FlavorOption, Ground, Options, Refusal, on_top, options};
 use super::super::fungible::{Grade, Means};
 use super::{Answer, Findings, Flavors, NoAnswer, Search};
 use crate::decide::strict::Unmet;
@@ -117,9 +117,7 @@ impl Search<'_> {
     ) -> Option<FlavorOption> {
         let (tree, queue) = (ground.tree, &ground.queue.name);
         let mut borrow = 0;
-        for (resource, sum) in asked {
-            let what = FlavorResource { flavor: refusal.flavor.clone(), resource: resource.clone() };
-            let sum = *sum + taken.get(&what).copied().unwrap_or(0);
+        for (what, sum) in on_top(&refusal.flavor, asked, taken) {
             if sum > tree.available_now(queue, &what) {
                 return None;
             }
