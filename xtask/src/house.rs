@@ -57,6 +57,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let mut breaches = arrows(&metadata(&root)?);
     let files = sources(&root)?;
     breaches.extend(shapes(&root, &files)?);
+    breaches.extend(orphans(&root, &files)?);
     if breaches.is_empty() {
         println!("{} source files keep the house rules", files.len());
         return Ok(());
@@ -176,6 +177,35 @@ fn shape_of(name: &str, text: &str) -> Vec<String> {
     breaches
 }
 
+/// Files below `src/` that no module names: they are never compiled.
+fn orphans(root: &Path, files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for file in files.iter().filter(|file| file.components().any(|part| part.as_os_str() == "src")) {
+        let (Some(folder), Some(module)) = (file.parent(), file.file_stem().and_then(|stem| stem.to_str()))
+        else {
+            continue;
+        };
+        if matches!(module, "lib" | "main") || folder.ends_with("src/bin") {
+            continue;
+        }
+        let above = [folder.with_extension("rs"), folder.join("lib.rs"), folder.join("main.rs")];
+        let mut parents = Vec::new();
+        for parent in above.iter().filter(|parent| parent.exists()) {
+            parents.push(fs::read_to_string(parent)?);
+        }
+        if !names_module(&parents, module) {
+            let name = file.strip_prefix(root).unwrap_or(file).display();
+            breaches.push(format!("{name}: no module names it, so it is never compiled"));
+        }
+    }
+    Ok(breaches)
+}
+
+fn names_module(parents: &[String], module: &str) -> bool {
+    let declared = format!("mod {module};");
+    parents.iter().flat_map(|text| text.lines()).any(|line| line.trim_start().ends_with(&declared))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +239,13 @@ mod tests {
         assert_eq!(shape_of("crates/x/src/a/mod.rs", "//! A.\n").len(), 1);
         assert_eq!(shape_of("crates/x/src/bare.rs", "fn bare() {}\n").len(), 1);
         assert_eq!(shape_of("crates/x/src/good.rs", "//! Good.\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_that_is_not_compiled_is_seen() {
+        let parents = ["//! Parent.\nmod other;\npub(crate) mod named;\n".to_owned()];
+        assert!(names_module(&parents, "named") && names_module(&parents, "other"));
+        assert!(!names_module(&parents, "charge") && !names_module(&[], "named"));
     }
 
     /// Every crate of the workspace stands in the code map of ARCHITECTURE.md.

@@ -25,11 +25,22 @@ pub struct Reasons<K, T> {
     refresh: SignedDuration,
     bucket: Bucket,
     gangs: BTreeMap<GangId, Shown<K, T>>,
-    /// Gangs that wait for a new kind of reason, by when it may be told.
+    lines: Lines,
+}
+
+/// Gangs for which something is to be written, by when that may be.
+#[derive(Debug, Default)]
+struct Lines {
+    /// A new kind of reason.
     kinds: BTreeSet<(Timestamp, GangId)>,
-    /// Gangs whose reason has new numbers, by when these may be told. They are many on a busy cluster, so nobody
-    /// goes through all of them.
+    /// New numbers. Such gangs are many on a busy cluster, so nobody goes through all of them.
     numbers: BTreeSet<(Timestamp, GangId)>,
+}
+
+impl Lines {
+    fn of(&mut self, numbers: bool) -> &mut BTreeSet<(Timestamp, GangId)> {
+        if numbers { &mut self.numbers } else { &mut self.kinds }
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +67,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     pub fn new(refresh: SignedDuration, per_second: u32, now: Timestamp) -> Self {
         let each = SignedDuration::from_nanos(1_000_000_000 / i64::from(per_second.max(1)));
         let bucket = Bucket::full(per_second.max(1), each, now);
-        Self { refresh, bucket, gangs: BTreeMap::new(), kinds: BTreeSet::new(), numbers: BTreeSet::new() }
+        Self { refresh, bucket, gangs: BTreeMap::new(), lines: Lines::default() }
     }
 
     /// A gang waits for this. What is to be written comes from [`Self::due`]. `settles`: it mostly passes
@@ -70,12 +81,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         });
         let before = shown.wanted.take();
         if let Some(before) = &before {
-            let place = (before.from, gang.clone());
-            if before.numbers {
-                self.numbers.remove(&place)
-            } else {
-                self.kinds.remove(&place)
-            };
+            self.lines.of(before.numbers).remove(&(before.from, gang.clone()));
         }
         if shown.kind.as_ref() == Some(&kind) && shown.value.as_ref() == Some(&value) {
             return;
@@ -85,24 +91,14 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
         let numbers = shown.kind.as_ref() == Some(&kind);
         let from = if numbers { from.max(super::later(shown.written_at, self.refresh)) } else { from };
         shown.wanted = Some(Wanted { kind, value, since, numbers, from });
-        let place = (from, gang.clone());
-        if numbers {
-            self.numbers.insert(place)
-        } else {
-            self.kinds.insert(place)
-        };
+        self.lines.of(numbers).insert((from, gang.clone()));
     }
 
     /// A gang does not wait any more (admitted, ended), or something else was written to its
     /// status: whatever it waits for next is shown at once.
     pub fn forget(&mut self, gang: &GangId) {
         let Some(wanted) = self.gangs.remove(gang).and_then(|shown| shown.wanted) else { return };
-        let place = (wanted.from, gang.clone());
-        if wanted.numbers {
-            self.numbers.remove(&place)
-        } else {
-            self.kinds.remove(&place)
-        };
+        self.lines.of(wanted.numbers).remove(&(wanted.from, gang.clone()));
     }
 
     /// What is to be written now, and again until it is, for it counts as shown: all new kinds, then
@@ -111,7 +107,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     /// [`Self::next_due`].
     pub fn due(&mut self, now: Timestamp, head: impl Fn(&GangId) -> bool) -> Vec<(GangId, T)> {
         let mut due = Vec::new();
-        for gang in up_to(&self.kinds, now) {
+        for gang in up_to(&self.lines.kinds, now) {
             self.bucket.take(now);
             due.extend(self.write(gang, now));
         }
@@ -119,7 +115,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
             return due;
         }
         let since = |gang: &GangId| self.gangs.get(gang)?.wanted.as_ref().map(|wanted| wanted.since);
-        let numbers = up_to(&self.numbers, now).into_iter();
+        let numbers = up_to(&self.lines.numbers, now).into_iter();
         let mut numbers: Vec<_> = numbers.map(|gang| (!head(&gang), since(&gang), gang)).collect();
         numbers.sort();
         for (_, _, gang) in numbers {
@@ -134,12 +130,7 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
     fn write(&mut self, gang: GangId, now: Timestamp) -> Option<(GangId, T)> {
         let shown = self.gangs.get_mut(&gang)?;
         let wanted = shown.wanted.take()?;
-        let place = (wanted.from, gang.clone());
-        if wanted.numbers {
-            self.numbers.remove(&place)
-        } else {
-            self.kinds.remove(&place)
-        };
+        self.lines.of(wanted.numbers).remove(&(wanted.from, gang.clone()));
         shown.kind = Some(wanted.kind);
         shown.value = Some(wanted.value.clone());
         shown.written_at = now;
@@ -148,8 +139,8 @@ impl<K: PartialEq, T: PartialEq + Clone> Reasons<K, T> {
 
     /// When something may be told next; `None`: nothing waits.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let kind = self.kinds.first().map(|(from, _)| *from);
-        let numbers = self.numbers.first().map(|(from, _)| (*from).max(self.bucket.next()));
+        let kind = self.lines.kinds.first().map(|(from, _)| *from);
+        let numbers = self.lines.numbers.first().map(|(from, _)| (*from).max(self.bucket.next()));
         kind.into_iter().chain(numbers).min()
     }
 }
