@@ -80,34 +80,24 @@ type snapshot struct {
 
 // objects are what the informers list. Pods are not among them: kube-scheduler looks at its snapshot.
 func objects(asked *situation) []runtime.Object {
-	var all []runtime.Object
-	add := func(object runtime.Object) {
+	return slices.Concat(
+		defaulted(asked.Namespaces),
+		defaulted(asked.Nodes),
+		defaulted(asked.RuntimeClasses),
+		defaulted(asked.Volumes),
+		defaulted(asked.Claims),
+		defaulted(asked.StorageClasses),
+		defaulted(asked.CSINodes),
+		defaulted(asked.Attachments),
+	)
+}
+
+// defaulted gives objects the defaults of an API server.
+func defaulted[T runtime.Object](objects []T) []runtime.Object {
+	all := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
 		legacyscheme.Scheme.Default(object)
 		all = append(all, object)
-	}
-	for _, one := range asked.Namespaces {
-		add(one)
-	}
-	for _, one := range asked.Nodes {
-		add(one)
-	}
-	for _, one := range asked.RuntimeClasses {
-		add(one)
-	}
-	for _, one := range asked.Volumes {
-		add(one)
-	}
-	for _, one := range asked.Claims {
-		add(one)
-	}
-	for _, one := range asked.StorageClasses {
-		add(one)
-	}
-	for _, one := range asked.CSINodes {
-		add(one)
-	}
-	for _, one := range asked.Attachments {
-		add(one)
 	}
 	return all
 }
