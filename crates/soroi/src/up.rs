@@ -6,6 +6,7 @@
 mod command;
 mod files;
 mod kubeconfig;
+mod lease;
 mod nodes;
 mod secure;
 
@@ -18,14 +19,12 @@ use anyhow::{Context as _, bail, ensure};
 use futures::FutureExt as _;
 use soroi_apiserver::serve::{Door, serve};
 use soroi_clock::Clock;
-use soroi_control::config::Config;
 use soroi_embedded::{Embedded, Options};
-use soroi_engine::decision::Settings;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::run::Stop;
-use crate::run::config::Placement;
+use crate::run::config::{self, Configuration, Placement};
 use kubeconfig::Written;
 use nodes::Wanted;
 
@@ -41,9 +40,12 @@ pub(crate) struct Args {
     /// Manifests that are there from the start, in this order: nodes with their status, queues, jobs
     #[arg(long, value_name = "FILE", num_args = 1..)]
     load: Vec<PathBuf>,
-    /// The placement policy of queues that name none
-    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "POLICY")]
-    placement: Placement,
+    /// Settings, as `soroi run` takes them; what concerns its own process (requests, http, webhooks) is left aside
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The placement policy of queues that name none [default: that of `--config`, or Unified]
+    #[arg(long, value_enum, ignore_case = true, value_name = "POLICY")]
+    placement: Option<Placement>,
     /// How fast the cluster's time runs, e.g. `60x`: a minute in a second. Ages that kubectl reckons by
     /// its own clock are then wrong
     #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = pace)]
@@ -82,6 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 
 async fn up(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let loaded = files::read(&args.load)?;
+    let configuration = configuration(args)?;
     let wanted = Wanted::new(args.nodes, args.gpus, &loaded);
     let mut stop = Stop::new()?;
     let clock = Clock::scaled(args.pace);
@@ -106,9 +109,10 @@ async fn up(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Some(authority)
     };
     let written = Written::new(args.kubeconfig.as_deref(), address, token.as_deref(), authority.as_deref())?;
-    start_parts(&embedded, args, &clock, &mut parts);
+    let client = embedded.client();
+    lease::take(&client, &clock, &configuration.leader_election).await?;
+    start_parts(&embedded, &configuration, &clock, &mut parts);
     let prepared = async {
-        let client = embedded.client();
         nodes::create(&client, &wanted).await?;
         files::load(&client, loaded).await?;
         nodes::ready(&client).await
@@ -136,6 +140,13 @@ async fn up(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What is configured; what the command line says comes before what the file says.
+fn configuration(args: &Args) -> anyhow::Result<Configuration> {
+    let mut configuration = args.config.as_deref().map(config::read).transpose()?.unwrap_or_default();
+    configuration.placement = args.placement.unwrap_or(configuration.placement);
+    Ok(configuration)
+}
+
 fn part_name(part: Option<Result<&'static str, tokio::task::JoinError>>) -> &'static str {
     part.and_then(Result::ok).unwrap_or("a part of the cluster")
 }
@@ -154,10 +165,14 @@ async fn listen(args: &Args) -> anyhow::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-fn start_parts(embedded: &Embedded, args: &Args, clock: &Clock, parts: &mut JoinSet<&'static str>) {
+fn start_parts(
+    embedded: &Embedded,
+    configuration: &Configuration,
+    clock: &Clock,
+    parts: &mut JoinSet<&'static str>,
+) {
     parts.spawn(embedded.run_cluster().map(|()| "the simulated cluster"));
-    let settings = Settings { placement: args.placement.into(), ..Settings::default() };
-    let config = Config { settings, ..Config::default() };
+    let config = configuration.control(1, true, "soroi-0");
     let control = soroi_control::run(embedded.client(), clock.clone(), config);
     parts.spawn(async move {
         if let Err(error) = control.await {

@@ -88,6 +88,8 @@ items:
     assert!(said[0].starts_with("A cluster of 1 simulated node, with Soroi in it, at http://127.0.0.1:"));
     let nodes = get(&kubeconfig, "/api/v1/nodes");
     assert!(nodes.contains("\"example.com/gpu\":\"3\"") && nodes.contains("KubeletReady"), "{nodes}");
+    let lease = get(&kubeconfig, "/apis/coordination.k8s.io/v1/namespaces/soroi-system/leases/soroi");
+    assert!(lease.contains("\"holderIdentity\":\"soroi-up\""), "nobody else may lead here: {lease}");
     let queue = get(&kubeconfig, "/apis/kueue.x-k8s.io/v1beta2/namespaces/team/localqueues/q");
     assert!(queue.starts_with("HTTP/1.1 200 OK"), "{queue}");
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -100,11 +102,16 @@ fn what_cannot_be_done_is_said_before_anything_runs() {
     let file = dir.path().join("broken.yaml");
     std::fs::write(&file, "apiVersion: v1\nkind: Nothing\nmetadata: {name: x}\n").unwrap();
     let file = file.to_str().unwrap().to_owned();
+    let settings = dir.path().join("settings.yaml");
+    std::fs::write(&settings, "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\nplacment: QuotaOnly\n")
+        .unwrap();
+    let settings = settings.to_str().unwrap().to_owned();
     let short = dir.path().join("token");
     std::fs::write(&short, "short\n").unwrap();
     let short = short.to_str().unwrap().to_owned();
     for (words, expected) in [
-        (vec!["--load", &file, "--", "true"], "cannot load Nothing x: v1 has no kind Nothing"),
+        (vec!["--load", &file, "--", "true"], "broken.yaml: cannot load Nothing x: v1 has no kind Nothing"),
+        (vec!["--config", &settings, "--", "true"], "unknown field `placment`"),
         (vec!["--load", "/nothing", "--", "true"], "cannot read /nothing"),
         (vec!["--address", "0.0.0.0", "--", "true"], "--token-file <FILE>"),
         (vec!["--address", "0.0.0.0", "--token-file", &short, "--", "true"], "a token has at least 16"),

@@ -7,18 +7,27 @@ use anyhow::Context as _;
 use http::Request;
 use serde_json::Value;
 
+/// An object of a file.
+pub(super) struct Manifest {
+    file: PathBuf,
+    pub(super) object: Value,
+}
+
 /// Reads the objects of files, in order; those of a `List` one by one.
-pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
+pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     let mut objects = Vec::new();
     for path in paths {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(&text).with_context(|| format!("{}", path.display()))?;
+        let manifest = |object| Manifest { file: path.clone(), object };
         for document in documents.into_iter().filter(|document| !document.is_null()) {
             match &document["items"] {
-                Value::Array(items) if document["kind"] == "List" => objects.extend(items.iter().cloned()),
-                _ => objects.push(document),
+                Value::Array(items) if document["kind"] == "List" => {
+                    objects.extend(items.iter().cloned().map(manifest));
+                }
+                _ => objects.push(manifest(document)),
             }
         }
     }
@@ -26,13 +35,13 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Creates the objects; those that are there already are changed to say the same.
-pub(super) async fn load(client: &kube::Client, objects: Vec<Value>) -> anyhow::Result<()> {
+pub(super) async fn load(client: &kube::Client, manifests: Vec<Manifest>) -> anyhow::Result<()> {
     let mut served = BTreeMap::new();
-    for object in objects {
+    for Manifest { file, object } in manifests {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind, name) =
             (text(&object["apiVersion"]), text(&object["kind"]), text(&object["metadata"]["name"]));
-        let what = || format!("cannot load {kind} {name}");
+        let what = || format!("{}: cannot load {kind} {name}", file.display());
         if !served.contains_key(&version) {
             served.insert(version.clone(), resources(client, &version).await.with_context(what)?);
         }

@@ -8,6 +8,8 @@ use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use soroi_clock::Clock;
 
+use super::files::Manifest;
+
 /// How many nodes are made when nothing else is said: the article's workers.
 const NODES: u32 = 2;
 /// Until all nodes are Ready, on a machine that is busy with other things.
@@ -23,8 +25,10 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Without a number, none if manifests bring their own.
-    pub(super) fn new(count: Option<u32>, gpus: u32, loaded: &[Value]) -> Self {
-        let brought = loaded.iter().any(|object| object["kind"] == "Node" && object["apiVersion"] == "v1");
+    pub(super) fn new(count: Option<u32>, gpus: u32, loaded: &[Manifest]) -> Self {
+        let brought = loaded
+            .iter()
+            .any(|Manifest { object, .. }| object["kind"] == "Node" && object["apiVersion"] == "v1");
         Self { count: count.unwrap_or(if brought { 0 } else { NODES }), gpus }
     }
 }
