@@ -42,7 +42,12 @@ pub const ACCESS: &[Access] = &[
     access("", "pods", &["get", "list", "watch", "patch", "delete"], "places in use; members of gangs"),
     access("", "pods/binding", &["create"], "binding"),
     access("", "pods/status", &["patch"], "why a pod waits"),
-    access("batch", "jobs", CHANGE, "gangs; release and suspension"),
+    access(
+        "batch",
+        "jobs",
+        &["get", "list", "watch", "patch", "delete"],
+        "gangs; release and suspension; one that was deactivated goes after the time that is configured",
+    ),
     // `Workload.ownerReferences[].blockOwnerDeletion` needs it where the plugin
     // OwnerReferencesPermissionEnforcement is on.
     access("batch", "jobs/finalizers", &["update"], "a Workload owned by its Job"),
@@ -62,7 +67,7 @@ pub const ACCESS: &[Access] = &[
         KUEUE,
         "workloads",
         &["get", "list", "watch", "create", "patch", "delete"],
-        "what is queued; it goes when its Job leaves its queue, or was deleted without it",
+        "what is queued; it goes when its Job leaves its queue, or was deleted without it, and after the configured time",
     ),
     access(KUEUE, "workloads/status", &["patch"], "admission, and why not yet"),
     access("node.k8s.io", "runtimeclasses", FOLLOW, "what a pod costs beside its requests"),

@@ -86,6 +86,14 @@ impl Call {
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
         }))
     }
+
+    /// The same with what it owns: a Job's pods would be left behind otherwise.
+    pub(crate) fn delete_with_all(uid: &str) -> Self {
+        Self::Delete(json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
+            "propagationPolicy": "Background",
+        }))
+    }
 }
 
 /// What came of a call.

@@ -3,11 +3,17 @@
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Millis;
 
+use crate::intake::charge::Charging;
+
 /// How the control side behaves. Everything has a default that suits a real cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Policies and time-outs of decisions.
     pub settings: Settings,
+    /// What pods charge to quota.
+    pub charging: Charging,
+    /// How long Workloads stay that nobody needs any more.
+    pub retention: Retention,
     /// Which leadership this is: written into every GangPlan and onto every pod that is bound, so
     /// that what an earlier leader did can be told from what this one does.
     pub epoch: i64,
@@ -29,6 +35,16 @@ pub struct Config {
     pub refreshes_per_second: u32,
     /// How long pods may take to be ready; `None`: as long as they like.
     pub wait_for_pods_ready: Option<WaitForPodsReady>,
+}
+
+/// How long Workloads stay that nobody needs any more, in milliseconds; `None`: until somebody deletes them
+/// (Kueue, `objectRetentionPolicies.workloads`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// After they ended.
+    pub after_finished: Option<Millis>,
+    /// After they were deactivated, but not by their user: with their Jobs. Those of no Job stay.
+    pub after_deactivated: Option<Millis>,
 }
 
 /// How long the pods of an admitted Workload may take to be ready, and what becomes of it if they take longer
@@ -60,6 +76,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             settings: Settings::default(),
+            charging: Charging::default(),
+            retention: Retention::default(),
             epoch: 1,
             serve_volcano: true,
             instance: "soroi-0".into(),

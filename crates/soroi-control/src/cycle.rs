@@ -95,7 +95,7 @@ pub(crate) struct Cycle {
     gangs: BTreeMap<GangId, Root>,
     orphans: Orphans,
     missing: Missing,
-    /// When gangs that may run for so long have to end.
+    /// When gangs that may run for so long have to end, and what is over has to go.
     deadlines: Agenda<Millis>,
     rests: Rests,
     unmade: Unmade,
@@ -118,8 +118,12 @@ enum Happened {
 impl Cycle {
     pub(crate) fn new(client: kube::Client, clock: Clock, config: Config, reins: Reins) -> Self {
         let schedulers = Schedulers { volcano: config.serve_volcano, ..Schedulers::default() };
-        let context =
-            Arc::new(Context { schedulers, defaults: Default::default(), shared: Default::default() });
+        let context = Arc::new(Context {
+            schedulers,
+            charging: config.charging.clone(),
+            defaults: Default::default(),
+            shared: Default::default(),
+        });
         let timeout = Duration::from_millis(config.request_timeout_ms);
         let api = Api::new(client.clone(), clock.clone(), timeout, Arc::clone(&context));
         Self {
@@ -343,7 +347,8 @@ impl Cycle {
             self.orphans.change(gone);
         }
         let until = composed.as_ref().and_then(|composed| self.world.runs_until(&composed.parts));
-        self.deadlines.set(&root, until);
+        let kept = self.world.kept(&root, self.config.retention).map(|kept| kept.until);
+        self.deadlines.set(&root, until.into_iter().chain(kept).min());
         if let Some(composed) = composed {
             let id = composed.gang.id.clone();
             self.orphans.forget(&id);

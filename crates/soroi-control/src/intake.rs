@@ -26,6 +26,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use soroi_engine::event::{self, Millis, Name};
 
 pub mod amount;
+pub mod charge;
 pub mod defaults;
 pub mod group;
 pub mod job;

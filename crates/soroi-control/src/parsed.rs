@@ -26,6 +26,7 @@ use soroi_clock::Clock;
 use soroi_engine::event::{self, Labels, Name};
 use soroi_watch::{Change, Query};
 
+use crate::intake::charge::Charging;
 use crate::intake::{
     self, Defaults, GroupFacts, Invalid, JobFacts, PlanFacts, PodFacts, Schedulers, Shared, WorkloadFacts,
 };
@@ -38,6 +39,8 @@ mod partly;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) schedulers: Schedulers,
+    /// What pods charge to quota.
+    pub(crate) charging: Charging,
     /// Written where objects are taken in, read where Workloads are parsed.
     pub(crate) defaults: RwLock<Defaults>,
     /// What objects have in common.

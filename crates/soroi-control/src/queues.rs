@@ -325,6 +325,7 @@ mod tests {
     fn what_has_rested_while_nobody_looked_is_due() {
         let at = |millis| Timestamp::from_millisecond(millis).unwrap();
         let context = Context {
+            charging: Default::default(),
             schedulers: Schedulers::default(),
             defaults: Default::default(),
             shared: Default::default(),

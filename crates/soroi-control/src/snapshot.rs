@@ -107,6 +107,7 @@ impl Snapshot {
         let schedulers = Schedulers { volcano: config.serve_volcano, ..Schedulers::default() };
         let context = std::sync::Arc::new(Context {
             schedulers,
+            charging: config.charging.clone(),
             defaults: Default::default(),
             shared: Default::default(),
         });

@@ -24,6 +24,7 @@ use crate::parsed::{
 pub(crate) mod done;
 pub(crate) mod gang;
 mod gone;
+pub(crate) mod kept;
 mod ready;
 mod rolls;
 pub(crate) mod root;

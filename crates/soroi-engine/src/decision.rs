@@ -179,6 +179,9 @@ pub struct Settings {
     pub undo_backoff_min: Millis,
     /// The longest pause after an undo.
     pub undo_backoff_max: Millis,
+    /// Resources that a ClusterQueue does not name need no quota there (Kueue, `quotaCheckStrategy:
+    /// IgnoreUndeclared`); otherwise who asks for one is not admitted.
+    pub ignore_undeclared: bool,
     /// Fair sharing with these rules of preemption, if it is on.
     pub fair_sharing: Option<Vec<FairRule>>,
     /// No gang gets quota of a ClusterQueue while the pods of one that holds some are not ready (Kueue,
@@ -196,6 +199,7 @@ impl Default for Settings {
             dead_pod_timeout: 300_000,
             undo_backoff_min: 1_000,
             undo_backoff_max: 60_000,
+            ignore_undeclared: false,
             fair_sharing: None,
             block_admission: false,
         }

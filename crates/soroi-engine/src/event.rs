@@ -578,6 +578,13 @@ pub struct PodsReady {
     pub due: Option<Millis>,
 }
 
+impl PodSet {
+    /// A pod as quota sees it: with the requests that are charged.
+    pub fn charged(&self) -> &Arc<Shape> {
+        self.charged.as_ref().unwrap_or(&self.shape)
+    }
+}
+
 /// Some equal pods of a gang.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodSet {
@@ -591,6 +598,8 @@ pub struct PodSet {
     pub least: Option<u32>,
     /// What each needs, as predicted from the template.
     pub shape: Arc<Shape>,
+    /// The same with the requests that are charged to quota, where these are others.
+    pub charged: Option<Arc<Shape>>,
     /// Where they must be relative to each other.
     pub topology: TopologyRequest,
     /// As whom others mean them. Where members differ in their labels, those of one of them.

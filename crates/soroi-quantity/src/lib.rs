@@ -152,6 +152,27 @@ impl Quantity {
         Self::from_nanos(self.nanos.saturating_mul(i128::from(factor)), self.format)
     }
 
+    /// The product with another amount, smaller fractions than nanos rounded away from zero, or the bound that
+    /// it is beyond. (Beyond 10^20 units as a factor, fractions of the other one count to the whole unit.)
+    pub fn saturating_product(&self, other: &Self) -> Self {
+        let nanos = self.nanos.checked_mul(other.nanos).map_or_else(
+            || self.coarse_product(other),
+            |product| product / NANOS_PER_UNIT + (product % NANOS_PER_UNIT).signum(),
+        );
+        Self::from_nanos(nanos, self.format)
+    }
+
+    /// For products that do not fit while they are counted in nanos of nanos.
+    fn coarse_product(&self, other: &Self) -> i128 {
+        let (small, large) = if self.nanos.abs() < other.nanos.abs() {
+            (self.nanos, other.nanos)
+        } else {
+            (other.nanos, self.nanos)
+        };
+        let (whole, rest) = (small / NANOS_PER_UNIT, small % NANOS_PER_UNIT);
+        whole.saturating_mul(large).saturating_add(rest.saturating_mul(large / NANOS_PER_UNIT))
+    }
+
     fn joint_format(&self, other: &Self) -> Format {
         if self.is_zero() { other.format } else { self.format }
     }

@@ -184,3 +184,26 @@ proptest! {
         prop_assert_eq!(x.checked_sub(&y).unwrap().milli(), i64::from(a) - i64::from(b));
     }
 }
+
+#[test]
+fn products_are_exact_round_up_once_and_stop_at_the_bound() {
+    for (one, other, product) in [
+        ("1500m", "10", "15"),
+        ("3", "100m", "300m"),
+        ("1500m", "-3", "-4500m"),
+        ("1n", "100m", "1n"),
+        ("-1n", "100m", "-1n"),
+        ("10Gi", "2", "20Gi"),
+        ("9E", "9E", "10e27"),
+        ("9E", "-9E", "-10e27"),
+        ("9e27", "1500m", "10e27"),
+        ("9e27", "500m", "4500000000e18"),
+        ("0", "9e27", "0"),
+    ] {
+        let both = [
+            quantity(one).saturating_product(&quantity(other)),
+            quantity(other).saturating_product(&quantity(one)),
+        ];
+        assert_eq!(both, [quantity(product); 2], "{one} * {other}");
+    }
+}

@@ -208,6 +208,17 @@ fn carry_over(settings: &mut Settings, ours: &mut Value) {
             ours["fairSharing"]["preemptionStrategies"] = strategies;
         }
     }
+    for (group, fields) in [
+        ("resources", &["quotaCheckStrategy", "excludeResourcePrefixes", "transformations"][..]),
+        ("objectRetentionPolicies.workloads", &["afterFinished", "afterDeactivatedByKueue"]),
+    ] {
+        for field in fields {
+            if let Some(value) = settings.take(&format!("{group}.{field}")) {
+                let place = group.split('.').fold(&mut *ours, |place, name| &mut place[name]);
+                place[*field] = value;
+            }
+        }
+    }
     if let Some(address) = settings.address("health.healthProbeBindAddress") {
         ours["http"]["bindAddress"] = address.into();
     }
@@ -288,9 +299,10 @@ const REASONS: &[Reason] = &[
     ("metrics.enableClusterQueueResources", Some("true"), "usage of queues is always shown"),
     ("multiKueue", None, "several clusters are not served yet"),
     ("namespace", None, "Soroi has a namespace of its own: leaderElection.namespace"),
-    ("objectRetentionPolicies", None, "finished Workloads stay as long as their Jobs"),
+    ("objectRetentionPolicies", None, "they say nothing, so Workloads stay"),
     ("pprofBindAddress", None, "there is no such profile"),
-    ("resources", None, "resources are counted as pods name them"),
+    ("resources", None, "there is no such setting here"),
+    ("resources.deviceClassMappings", None, "devices of resource claims are not charged to quota"),
     ("tls", None, "TLS 1.2 and 1.3, with the ciphers of rustls"),
     ("visibilityServer", None, "the visibility API is not served yet"),
     ("waitForPodsReady", None, "it is not enabled there"),

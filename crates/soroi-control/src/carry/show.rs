@@ -56,7 +56,8 @@ fn pending(scene: Scene<'_>, gang: &Composed, seen: &PartSeen<'_>, told: &Told) 
     if let Some(word) = commit::requeue_word(&after.conditions).filter(|_| !out) {
         project::status::requeue(&mut after, word, moment);
     }
-    project::status::pending(&mut after, told.word, &told.message, &state.facts.pod_sets, moment);
+    let sets = scene.world.charged(&state.facts.pod_sets);
+    project::status::pending(&mut after, told.word, &told.message, &sets, moment);
     if deactivated {
         let cause = scene.world.deactivation(&gang.parts);
         let (reason, message) = cause.unwrap_or_else(|| (word::DEACTIVATED.into(), told.message.clone()));

@@ -11,6 +11,7 @@ use crate::course::Course;
 use crate::jobs;
 use crate::kind::{Kind, Target};
 use crate::lanes::Write;
+use crate::world::kept::Then;
 use crate::world::root::Root;
 use crate::world::store::Place;
 
@@ -21,7 +22,27 @@ impl Cycle {
         let workloads = parts.filter_map(|part| self.world.workloads.by_uid(&part.workload));
         let over = workloads.filter_map(|known| jobs::batch::deactivated(known, now));
         let writes: Vec<Write> = over.collect();
-        if writes.is_empty() { self.wanted_writes(root, now) } else { writes }
+        match (writes.is_empty(), self.outlived(root, now)) {
+            (false, _) => writes,
+            (true, Some(write)) => vec![write],
+            (true, None) => self.wanted_writes(root, now),
+        }
+    }
+
+    /// Removes what has been over for as long as is configured.
+    fn outlived(&self, root: &Root, now: Timestamp) -> Option<Write> {
+        let kept = self.world.kept(root, self.config.retention)?;
+        if kept.until > now.as_millisecond() {
+            return None;
+        }
+        match kept.then {
+            Then::Workload => Some(jobs::batch::removed(kept.workload)),
+            Then::Job => {
+                let meta = &kept.workload.meta;
+                let job = self.world.job_of(&(meta.namespace.clone(), meta.name.clone()))?;
+                (!job.facts.terminating_itself).then(|| jobs::batch::given_up(&job.facts))
+            }
+        }
     }
 
     fn wanted_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {

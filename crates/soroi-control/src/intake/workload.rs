@@ -38,6 +38,15 @@ impl Owner {
     }
 }
 
+/// Why nobody needs a Workload any more, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// It ended.
+    Finished(Millis),
+    /// It was deactivated, and not by its user (the reason of Evicted is `DeactivatedDueTo` something); it still is.
+    Deactivated(Millis),
+}
+
 /// What is worth remembering of a Workload: its parts, ready to be put together into a
 /// [`event::Gang`] with what its job says.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +91,8 @@ pub struct WorkloadFacts {
     pub evicted_at: Millis,
     /// It has ended.
     pub finished: bool,
+    /// It ended, or was deactivated for a reason that was not its user's; and since when that is.
+    pub over: Option<Over>,
     /// For how many seconds it may run (`spec.maximumExecutionTimeSeconds`).
     pub most_seconds: Option<i32>,
     /// When it has run for as long as it may; `None` while it does not run, or may for ever.
@@ -182,6 +193,7 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         evicted_at: is_true(conditions, "Evicted")
             .map_or(0, |condition| millis(Some(&condition.last_transition_time))),
         finished: is_true(conditions, "Finished").is_some(),
+        over: over(workload, conditions),
         most_seconds: spec.maximum_execution_time_seconds,
         runs_until: runs_until(workload, conditions),
         requeue_at: status
@@ -195,6 +207,15 @@ pub fn workload(workload: &kueue::Workload, defaults: &Defaults) -> Result<Workl
         retry: retry(status.map_or(&[], |status| &status.admission_checks)),
         invalid,
     })
+}
+
+fn over(workload: &kueue::Workload, conditions: &[Condition]) -> Option<Over> {
+    let since = |condition: &Condition| millis(Some(&condition.last_transition_time));
+    if let Some(finished) = is_true(conditions, "Finished") {
+        return Some(Over::Finished(since(finished)));
+    }
+    let evicted = is_true(conditions, "Evicted").filter(|_| !workload.spec.is_active())?;
+    evicted.reason.starts_with(word::DEACTIVATED_DUE_TO).then(|| Over::Deactivated(since(evicted)))
 }
 
 /// Why a Workload is evicted of which a check says Retry (Kueue 0.18, `reconcileCheckBasedEviction`).
@@ -247,6 +268,7 @@ fn pod_set(set: &kueue::PodSet, namespace: &str, defaults: &Defaults) -> (event:
         count: u32::try_from(set.count).unwrap_or(0),
         least: positive(set.min_count),
         shape: Arc::new(shape),
+        charged: None,
         topology: near,
         who: Arc::new(super::defaults::who(&set.template, namespace)),
     };

@@ -127,7 +127,17 @@ fn leave(job: &JobFacts, workload: &Known<WorkloadState>, held: bool) -> Vec<Wri
 /// it holds would be held for ever. (Kueue ends it, `OwnerNotFound`, and leaves it lying.) Elsewhere the garbage
 /// collector comes for it, which may take it half a minute to hear of a kind that is new in the cluster.
 pub(crate) fn left_behind(workload: &Known<WorkloadState>) -> Write {
+    removed(workload)
+}
+
+/// Removes a Workload.
+pub(crate) fn removed(workload: &Known<WorkloadState>) -> Write {
     Write { target: workload_target(&workload.meta), call: Call::delete(&workload.meta.uid) }
+}
+
+/// Removes a Job that was deactivated, and all that it owns.
+pub(crate) fn given_up(job: &JobFacts) -> Write {
+    Write { target: job_target(job), call: Call::delete_with_all(&job.uid) }
 }
 
 /// Creates the Job's Workload.

@@ -47,6 +47,7 @@ impl Script {
         });
         let client = kube::Client::new(service, "default");
         let context = Context {
+            charging: Default::default(),
             schedulers: Schedulers::default(),
             defaults: Default::default(),
             shared: Default::default(),

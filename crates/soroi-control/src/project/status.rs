@@ -111,7 +111,7 @@ pub fn pending(status: &mut WorkloadStatus, word: &str, message: &str, pod_sets:
 /// What all pods of a pod set ask for together.
 fn requests(set: &PodSet) -> PodSetRequest {
     let total = |resource: &str, each: i64| Quantity::of(resource, each.saturating_mul(i64::from(set.count)));
-    let resources = set.shape.requests.iter();
+    let resources = set.charged().requests.iter();
     PodSetRequest {
         name: set.name.to_string(),
         resources: resources.map(|(name, each)| (name.to_string(), total(name, *each))).collect(),

@@ -2,6 +2,7 @@
 //!
 //! A pure function of the world: it is asked again whenever one of the objects changes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use soroi_engine::reason::{NotYet, Off};
 use super::World;
 use super::root::{self, Root};
 use super::store::{Known, Place};
+use crate::intake::charge::Charging;
 use crate::intake::{self, GroupFacts, JobFacts, PodFacts, WorkloadFacts, group};
 use crate::parsed::{GroupState, QueueState, WorkloadState};
 use crate::project;
@@ -68,7 +70,20 @@ impl World {
         let sent_back = sent_back.filter_map(|known| known.facts.facts.sent_back_at(to_the_back)).max();
         composed.gang.queued_at = sent_back.unwrap_or(composed.gang.queued_at);
         composed.gang.pods_ready = self.pods_ready(&composed);
+        if composed.gang.local_queue.is_some() {
+            composed.gang.pod_sets.iter_mut().for_each(|set| self.context.charging.apply(set));
+        }
         Some(composed)
+    }
+
+    /// Pod sets of a Workload as they are charged to quota.
+    pub(crate) fn charged<'a>(&self, sets: &'a [PodSet]) -> Cow<'a, [PodSet]> {
+        if self.context.charging == Charging::default() {
+            return Cow::Borrowed(sets);
+        }
+        let mut sets = sets.to_vec();
+        sets.iter_mut().for_each(|set| self.context.charging.apply(set));
+        Cow::Owned(sets)
     }
 
     fn composed(&self, root: &Root) -> Option<Composed> {
@@ -389,6 +404,7 @@ impl World {
                 count: set.count,
                 least: None,
                 shape: set.shape,
+                charged: None,
                 topology: set.topology,
                 who: self.who(&set.example),
             })
@@ -545,6 +561,7 @@ impl World {
                 count: 1,
                 least: None,
                 shape: fact.shape.clone(),
+                charged: None,
                 topology: event::TopologyRequest::NONE,
                 who: fact.who.clone(),
             }],

@@ -170,6 +170,7 @@ fn gang_of(pod: &event::Pod) -> Gang {
             count: 1,
             least: None,
             shape: pod.shape.clone(),
+            charged: None,
             topology: TopologyRequest::NONE,
             who: pod.who.clone(),
         }],

@@ -7,6 +7,7 @@
     reason = "a test of its own: nothing is public, and a failure is a panic"
 )]
 
+mod charging;
 mod group;
 mod hog;
 mod jobless;

@@ -58,7 +58,8 @@ impl Engine {
 
     fn survey(&mut self, start: &Start) -> Vec<SetAccount> {
         let room = (&mut self.cluster, &mut self.ceilings);
-        Search::of(&self.world, &self.quotas.kueue, room, start).survey()
+        let lenient = self.settings.ignore_undeclared;
+        Search::of(&self.world, &self.quotas.kueue, room, start, lenient).survey()
     }
 
     /// Steps that might help, each tried out; those that suffice first.

@@ -259,7 +259,8 @@ impl Engine {
         let fair = self.settings.fair_sharing.as_deref();
         let others = (&self.gangs, &self.holders);
         let preempting = Preempting::of(id, queue, rank, &candidates, fair, others);
-        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start);
+        let lenient = self.settings.ignore_undeclared;
+        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start, lenient);
         let search = Search { counts, placing, preempting: Some(preempting), ..search };
         search.run_for_victims().ok_or(NoVictims::NotEnough)
     }
@@ -373,7 +374,8 @@ impl Engine {
         placing: bool,
     ) -> Result<Answer, NoAnswer> {
         let room = (&mut self.cluster, &mut self.ceilings);
-        let search = Search::of(&self.world, &self.quotas.kueue, room, start);
+        let lenient = self.settings.ignore_undeclared;
+        let search = Search::of(&self.world, &self.quotas.kueue, room, start, lenient);
         Search { counts, minima, placing, ..search }.run()
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Ground<'a> {
     pub(super) world: &'a World,
     pub(super) tree: &'a kueue::Tree,
     pub(super) queue: &'a ClusterQueue,
+    /// What the queue does not name needs no quota.
+    pub(super) lenient: bool,
 }
 
 /// A flavor that quota allows.
@@ -87,9 +89,12 @@ pub(super) fn on_top<'a>(
     })
 }
 
-/// The resources of `asked` that no group of the queue covers.
-pub(super) fn uncovered(queue: &ClusterQueue, asked: &BTreeMap<Name, Sum>) -> Vec<FlavorProblem> {
-    let covered: BTreeSet<&Name> = queue.groups.iter().flat_map(|group| &group.covered).collect();
+/// The resources of `asked` that no group of the queue covers, if they need quota.
+pub(super) fn uncovered(ground: Ground<'_>, asked: &BTreeMap<Name, Sum>) -> Vec<FlavorProblem> {
+    if ground.lenient {
+        return Vec::new();
+    }
+    let covered: BTreeSet<&Name> = ground.queue.groups.iter().flat_map(|group| &group.covered).collect();
     let missing = asked.keys().filter(|resource| !covered.contains(resource));
     missing.map(|resource| FlavorProblem::ResourceNotCovered { resource: resource.clone() }).collect()
 }

@@ -68,7 +68,7 @@ impl Engine {
         let mut flavors: BTreeMap<Name, Name> = BTreeMap::new();
         for group in queue.into_iter().flat_map(|queue| &queue.groups) {
             let asked = group.covered.iter().filter(|resource| {
-                &***resource == crate::resources::PODS_NAME || set.shape.requests.contains_key(*resource)
+                &***resource == crate::resources::PODS_NAME || set.charged().requests.contains_key(*resource)
             });
             let asked: Vec<&Name> = asked.collect();
             if asked.is_empty() {

@@ -230,7 +230,7 @@ pub(super) fn paid(set: &PodSet, count: u32, flavors: BTreeMap<Name, Name>) -> P
         role: set.role.clone(),
         count,
         least: None,
-        shape: set.shape.clone(),
+        shape: set.charged().clone(),
         placed: set.shape.clone(),
         topology: set.topology.clone(),
         who: None,

@@ -127,13 +127,14 @@ impl<'a> Search<'a> {
         tree: &'a Tree,
         (cluster, ceilings): (&'a mut Cluster, &'a mut Ceilings),
         start: &'a Start,
+        lenient: bool,
     ) -> Self {
         let queue = start.cluster_queue.as_ref().and_then(|name| tree.queue(name));
         Self {
             world,
             cluster,
             ceilings,
-            ground: queue.map(|queue| Ground { world, tree, queue }),
+            ground: queue.map(|queue| Ground { world, tree, queue, lenient }),
             start,
             counts: start.sets.iter().map(|set| set.count).collect(),
             minima: None,
@@ -240,11 +241,11 @@ impl Search<'_> {
         asked
     }
 
-    /// Whether every resource of the pod set has a flavor, if flavors are asked for.
+    /// Whether every resource of the pod set that needs a flavor has one.
     fn all_covered(&self, at: usize, flavors: &Flavors) -> bool {
-        let queue = self.ground.map(|ground| ground.queue);
-        let asked = || totals(&self.start.sets[at], self.counts[at], queue);
-        queue.is_none() || asked().keys().all(|resource| flavors.contains_key(resource))
+        let Some(ground) = self.ground.filter(|ground| !ground.lenient) else { return true };
+        let asked = totals(&self.start.sets[at], self.counts[at], Some(ground.queue));
+        asked.keys().all(|resource| flavors.contains_key(resource))
     }
 
     /// What the pod sets that have their flavors take.

@@ -43,7 +43,8 @@ impl Engine {
         let fair = self.settings.fair_sharing.as_deref();
         let others = (&self.gangs, &self.holders);
         let preempting = queue.map(|queue| Preempting::of(id, queue, rank, &candidates, fair, others));
-        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start);
+        let lenient = self.settings.ignore_undeclared;
+        let search = Search::of(&self.world, tree, (&mut self.cluster, &mut self.ceilings), start, lenient);
         let full = search.counts.clone();
         let mut search = Search { placing: false, preempting, ..search };
         let found = search.attempts(full.clone());

@@ -84,7 +84,7 @@ impl StartSet {
             role: set.role.clone(),
             count: set.count,
             least: None,
-            shape: set.shape.clone(),
+            shape: set.charged().clone(),
             placed: set.shape.clone(),
             topology: set.topology.clone(),
             who: None,

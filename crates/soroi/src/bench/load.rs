@@ -159,6 +159,7 @@ pub(crate) fn gang(number: usize, size: GangSize) -> Gang {
             count: size.pods,
             least: None,
             shape,
+            charged: None,
             topology,
             who: Arc::default(),
         }],

@@ -185,6 +185,7 @@ fn apart(number: usize, workers: u32) -> Gang {
             count,
             least: None,
             shape: Arc::new(Shape { requests, neighbours, ..Shape::default() }),
+            charged: None,
             topology: TopologyRequest {
                 group: Some("ring".into()),
                 ..TopologyRequest::required(LEVELS[0].into())

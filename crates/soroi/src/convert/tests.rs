@@ -236,3 +236,60 @@ fn of_several_documents_the_one_with_settings_is_taken() {
     assert_eq!(convert(&several).unwrap(), convert(SHIPPED).unwrap());
     assert!(convert(&format!("{several}---{SHIPPED}")).is_err());
 }
+
+#[test]
+fn what_pods_charge_and_how_long_workloads_stay_is_carried_over() {
+    let text = "
+        apiVersion: config.kueue.x-k8s.io/v1beta2
+        kind: Configuration
+        resources:
+          quotaCheckStrategy: BlockUndeclared
+          excludeResourcePrefixes: [example.com/]
+          transformations: [{input: gpu-slice, strategy: Replace, outputs: {credits: 15}}]
+          deviceClassMappings: [{name: gpu, deviceClassNames: [gpu.example.com]}]
+        objectRetentionPolicies: {workloads: {afterFinished: 1h, afterDeactivatedByKueue: 30m}}
+    ";
+    expect![[r##"
+        # From a config.kueue.x-k8s.io/v1beta2 Configuration.
+        apiVersion: soroi.dev/v1alpha1
+        kind: Configuration
+        objectRetentionPolicies:
+          workloads:
+            afterDeactivatedByKueue: 30m
+            afterFinished: 1h
+        resources:
+          excludeResourcePrefixes:
+          - example.com/
+          quotaCheckStrategy: BlockUndeclared
+          transformations:
+          - input: gpu-slice
+            outputs:
+              credits: 15
+            strategy: Replace
+        webhooks: {}
+        #
+        # Without effect here:
+        #   resources.deviceClassMappings: [{"deviceClassNames":["gpu.example.com"],"name":"gpu"}]
+        #     devices of resource claims are not charged to quota
+    "##]]
+    .assert_eq(&convert(text).unwrap());
+    let nothing = "
+        apiVersion: config.kueue.x-k8s.io/v1beta2
+        kind: Configuration
+        resources: {}
+        objectRetentionPolicies: {workloads: {}}
+    ";
+    expect![[r#"
+        # From a config.kueue.x-k8s.io/v1beta2 Configuration.
+        apiVersion: soroi.dev/v1alpha1
+        kind: Configuration
+        webhooks: {}
+        #
+        # Without effect here:
+        #   objectRetentionPolicies.workloads: {}
+        #     they say nothing, so Workloads stay
+        #   resources: {}
+        #     there is no such setting here
+    "#]]
+    .assert_eq(&convert(nothing).unwrap());
+}

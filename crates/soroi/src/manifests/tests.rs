@@ -95,7 +95,7 @@ fn the_rights_are_named_one_by_one() {
                                          pods: get list watch patch delete
                                          pods/binding: create
                                          pods/status: patch
-          batch                          jobs: get list watch patch
+          batch                          jobs: get list watch patch delete
           batch                          jobs/finalizers: update
           batch                          jobs/status: patch
           events.k8s.io                  events: create patch
@@ -301,7 +301,7 @@ fn settings_that_cannot_work_are_refused() {
         webhooks.certificateLifetime: must be at least 15 s
         webhooks.certificateFiles: missing field `certificate`
         identity: replicas of a Deployment have their own names; leave it out
-        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`
+        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`
     "#]].assert_eq(&told);
 }
 

@@ -15,8 +15,12 @@ use soroi_engine::event::Policy;
 use soroi_engine::preempt::FairRule;
 
 mod ready;
+mod resources;
+mod retention;
 
 use ready::WaitForPodsReady;
+use resources::Resources;
+use retention::ObjectRetentionPolicies;
 
 /// Of the file.
 pub(crate) const API_VERSION: &str = "soroi.dev/v1alpha1";
@@ -47,6 +51,10 @@ pub(crate) struct Configuration {
     pub(crate) wait_for_pods_ready: Option<WaitForPodsReady>,
     /// Fair sharing between queues of a cohort; left out, it is off.
     pub(crate) fair_sharing: Option<FairSharing>,
+    /// What pods charge to quota; left out, what they ask for.
+    pub(crate) resources: Resources,
+    /// How long Workloads stay that nobody needs any more; left out, for ever.
+    pub(crate) object_retention_policies: ObjectRetentionPolicies,
     /// Requests to the API server.
     pub(crate) requests: Requests,
     /// How this replica is called in events and in the lease; the host name by default.
@@ -317,9 +325,12 @@ impl Configuration {
                 dead_pod_timeout: millis(*dead_pod),
                 undo_backoff_min: millis(self.undo_backoff.min),
                 undo_backoff_max: millis(self.undo_backoff.max),
+                ignore_undeclared: self.resources.ignores_undeclared(),
                 fair_sharing: self.fair_sharing.as_ref().map(FairSharing::rules),
                 block_admission: self.wait_for_pods_ready.as_ref().is_some_and(|wait| wait.block_admission),
             },
+            charging: self.resources.charging(),
+            retention: self.object_retention_policies.retention(),
             epoch,
             serve_volcano,
             instance: identity.to_owned(),
@@ -364,6 +375,7 @@ impl Configuration {
         if let Some(wait) = &self.wait_for_pods_ready {
             wait.check()?;
         }
+        self.resources.check()?;
         if let Some(webhooks) = &self.webhooks {
             webhooks.check(namespace)?;
         }
@@ -417,6 +429,11 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Configuration> {
 
 fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A span that may be left out.
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 /// As Kubernetes writes spans of time: `90s`, `1m30s`, `500ms`.

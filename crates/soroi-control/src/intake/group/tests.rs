@@ -170,6 +170,7 @@ fn check_ended(planned: &str, succeeded: &[PodFacts], gone: u32, now: &str, expe
             count: count.parse().unwrap(),
             least: None,
             shape: shape(name),
+            charged: None,
             topology: TopologyRequest::NONE,
             who: std::sync::Arc::default(),
         };

@@ -25,6 +25,7 @@ fn pod_sets() -> Vec<PodSet> {
         count: 4,
         least: None,
         shape,
+        charged: None,
         topology: TopologyRequest::NONE,
         who: Arc::default(),
     }]

@@ -21,6 +21,7 @@ fn rules() -> WaitForPodsReady {
 
 fn world(rules: Option<WaitForPodsReady>, status: &Value) -> World {
     let context = Context {
+        charging: Default::default(),
         schedulers: Schedulers::default(),
         defaults: Default::default(),
         shared: Default::default(),

@@ -12,6 +12,7 @@ use crate::parsed::{self, Context};
 
 fn world() -> World {
     let context = Context {
+        charging: Default::default(),
         schedulers: Schedulers::default(),
         defaults: Default::default(),
         shared: Default::default(),

@@ -44,7 +44,8 @@ fn answer(story: &str, set: &StartSet, taken: i64) -> String {
     let asked = totals(set, set.count, Some(queue));
     let taken =
         BTreeMap::from([(FlavorResource { flavor: "one".into(), resource: GPU.into() }, taken.into())]);
-    let options = options(Ground { world, tree, queue }, &queue.groups[0], set, &asked, &taken);
+    let options =
+        options(Ground { world, tree, queue, lenient: false }, &queue.groups[0], set, &asked, &taken);
     let fit = options.fit.iter().map(|option| format!("{}+{}", option.flavor, option.grade.borrow));
     let refused = options.refused.iter().map(|refusal| {
         let why: Vec<String> = refusal.problems.iter().map(problem).collect();
@@ -177,8 +178,11 @@ fn what_is_asked_and_not_covered() {
             totals(&set(Shape { requests, ..Shape::default() }, TopologyRequest::NONE), 2, Some(queue));
         let shown: Vec<String> = asked.iter().map(|(name, sum)| format!("{name}={sum}")).collect();
         assert_eq!(shown.join(" "), expected);
+        let (world, tree) = (&board.engine.world, &board.engine.quotas.kueue);
+        let ground = |lenient| Ground { world, tree, queue, lenient };
+        assert!(uncovered(ground(true), &asked).is_empty());
         let missing: Vec<String> =
-            uncovered(queue, &asked).iter().map(|problem| format!("{problem:?}")).collect();
+            uncovered(ground(false), &asked).iter().map(|problem| format!("{problem:?}")).collect();
         let expected: Vec<String> = Some(not_covered)
             .filter(|name| !name.is_empty())
             .map(|name| format!("{:?}", FlavorProblem::ResourceNotCovered { resource: name.into() }))

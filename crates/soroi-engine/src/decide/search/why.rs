@@ -55,7 +55,7 @@ impl Search<'_> {
     ) -> (Option<Flavors>, Vec<FlavorProblem>) {
         let Some(ground) = self.ground else { return (Some(Flavors::new()), Vec::new()) };
         let set = &self.start.sets[at];
-        let missing = uncovered(ground.queue, &totals(set, self.counts[at], Some(ground.queue)));
+        let missing = uncovered(ground, &totals(set, self.counts[at], Some(ground.queue)));
         if !missing.is_empty() {
             return (None, missing);
         }

@@ -446,7 +446,16 @@ fn gang(board: &mut Board, words: &Words<'_>) {
         let (shape, topology) = (shape(words), topology.clone());
         let least = words.number("least");
         let who = who(words);
-        pod_sets.push(PodSet { name: "main".into(), role: None, count, least, shape, topology, who });
+        pod_sets.push(PodSet {
+            name: "main".into(),
+            role: None,
+            count,
+            least,
+            shape,
+            charged: None,
+            topology,
+            who,
+        });
     }
     let roles = minima(words).is_some_and(|minima| !minima.roles.is_empty());
     // `workers:4:gpu=2` would split at `=`: `workers:4:gpu` and `2`.
@@ -462,6 +471,7 @@ fn gang(board: &mut Board, words: &Words<'_>) {
                 count: count.parse().expect("a count"),
                 least: None,
                 shape: Arc::new(Shape { requests, ..(*shape(words)).clone() }),
+                charged: None,
                 topology: topology.clone(),
                 who: who(words),
             });

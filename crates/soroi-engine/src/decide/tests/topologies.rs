@@ -264,6 +264,7 @@ fn gang(name: &str, shape: Shape) -> Gang {
             count: 2,
             least: None,
             shape: Arc::new(shape),
+            charged: None,
             topology: TopologyRequest::NONE,
             who: Arc::new(Who::default()),
         }],

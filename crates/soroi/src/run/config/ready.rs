@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use soroi_control::config as control;
 
-use super::{duration, millis};
+use super::{duration, millis, some_duration};
 
 /// Left out, pods may take as long as they like.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -82,8 +82,4 @@ impl WaitForPodsReady {
         ensure!(!self.timeout.is_zero(), "waitForPodsReady.timeout: must be longer than nothing");
         Ok(())
     }
-}
-
-fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    duration(deserializer).map(Some)
 }

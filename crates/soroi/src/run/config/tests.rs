@@ -70,6 +70,17 @@ http: {bindAddress: '0.0.0.0:0'}
                 },
             ),
             fair_sharing: None,
+            resources: Resources {
+                quota_check_strategy: BlockUndeclared,
+                exclude_resource_prefixes: [],
+                transformations: [],
+            },
+            object_retention_policies: ObjectRetentionPolicies {
+                workloads: Workloads {
+                    after_finished: None,
+                    after_deactivated_by_kueue: None,
+                },
+            },
             requests: Requests {
                 timeout: 4s,
                 in_flight: 5,
@@ -99,8 +110,17 @@ http: {bindAddress: '0.0.0.0:0'}
                 dead_pod_timeout: 7000,
                 undo_backoff_min: 2000,
                 undo_backoff_max: 3000,
+                ignore_undeclared: false,
                 fair_sharing: None,
                 block_admission: true,
+            },
+            charging: Charging {
+                excluded: [],
+                transformed: {},
+            },
+            retention: Retention {
+                after_finished: None,
+                after_deactivated: None,
             },
             epoch: 7,
             serve_volcano: true,
@@ -177,7 +197,7 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(
@@ -274,4 +294,60 @@ fn another_kind_of_file_is_refused() {
           | ^ missing field `apiVersion`"#]]
     .assert_eq(&said("kind: Configuration\n"));
     expect!["unexpected end of input at line 1, column 1"].assert_eq(&said(""));
+}
+
+#[test]
+fn what_pods_charge_and_how_long_workloads_stay_is_read_as_kueue_writes_it() {
+    let text = "
+apiVersion: soroi.dev/v1alpha1
+kind: Configuration
+resources:
+  excludeResourcePrefixes: [example.com/]
+  transformations:
+  - {input: gpu-slice, strategy: Replace, outputs: {credits: 15, memory.gpu: 10Gi}, multiplyBy: vgpu}
+  - {input: cpu, outputs: {credits: 1}}
+objectRetentionPolicies: {workloads: {afterFinished: 1h, afterDeactivatedByKueue: 0s}}
+";
+    let control = parse(text).unwrap().control(1, true, "a");
+    assert!(!control.settings.ignore_undeclared);
+    let charging = control.charging;
+    assert_eq!(charging.excluded, ["example.com/"]);
+    let slice = &charging.transformed["gpu-slice"];
+    assert!(!slice.retain && charging.transformed["cpu"].retain);
+    assert_eq!(slice.multiply_by.as_deref(), Some("vgpu"));
+    let outputs = slice.outputs.iter().map(|(name, each)| format!("{name}: {each}"));
+    assert_eq!(outputs.collect::<Vec<_>>(), ["credits: 15", "memory.gpu: 10Gi"]);
+    let kept = control.retention;
+    assert_eq!((kept.after_finished, kept.after_deactivated), (Some(3_600_000), Some(0)));
+    let head = "apiVersion: soroi.dev/v1alpha1\nkind: Configuration\n";
+    let lenient = format!("{head}resources: {{quotaCheckStrategy: IgnoreUndeclared}}\n");
+    assert!(parse(&lenient).unwrap().control(1, true, "a").settings.ignore_undeclared);
+}
+
+#[test]
+fn what_pods_cannot_charge_is_named() {
+    let mut told = String::new();
+    for resources in [
+        "{transformations: [{input: a}, {input: a}]}",
+        "{transformations: [{input: ''}]}",
+        "{transformations: [{outputs: {b: 1}}]}",
+        "{transformations: [{input: a, strategy: Keep}]}",
+        "{transformations: [{input: a, outputs: {b: much}}]}",
+        "{excludeResourcePrefixes: ['']}",
+        "{excludeResourcePrefixes: [a], quotaCheckStrategy: IgnoreUndeclared}",
+        "{deviceClassMappings: []}",
+    ] {
+        let text = format!("apiVersion: soroi.dev/v1alpha1\nkind: Configuration\nresources: {resources}\n");
+        told += &format!("{:#}\n", parse(&text).unwrap_err());
+    }
+    expect![[r#"
+        resources.transformations[1].input: "a" is there already
+        resources.transformations[0].input: must not be empty
+        resources.transformations[0]: missing field `input`
+        resources.transformations[0].strategy: unknown variant `Keep`, expected `Retain` or `Replace`
+        resources.transformations[0].outputs[b]: quantity "much": expected a number at position 0
+        resources.excludeResourcePrefixes[0]: would leave out every resource
+        resources.excludeResourcePrefixes: must not be there together with quotaCheckStrategy IgnoreUndeclared
+        resources.deviceClassMappings: unknown field `deviceClassMappings`, expected one of `quotaCheckStrategy`, `excludeResourcePrefixes`, `transformations`
+    "#]].assert_eq(&told);
 }
