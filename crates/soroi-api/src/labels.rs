@@ -25,6 +25,8 @@ pub mod kueue {
     pub const RETRIABLE_IN_GROUP: &str = "kueue.x-k8s.io/retriable-in-group";
     /// Annotation of a Job: with how few pods it is worth starting.
     pub const JOB_MIN_PARALLELISM: &str = "kueue.x-k8s.io/job-min-parallelism";
+    /// Annotation of a Job of which fewer pods would do: then it has as many completions.
+    pub const JOB_COMPLETIONS_EQUAL_PARALLELISM: &str = "kueue.x-k8s.io/job-completions-equal-parallelism";
     /// Annotation of a job: it may grow and shrink while it runs.
     pub const ELASTIC_JOB: &str = "kueue.x-k8s.io/elastic-job";
     /// Annotation of a job: names of others' gates that keep it from being looked at.

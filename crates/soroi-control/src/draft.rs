@@ -83,6 +83,8 @@ pub(crate) struct Release {
     pub(crate) cluster_queue: String,
     pub(crate) local_queue: String,
     pub(crate) flavors: Vec<ResourceFlavor>,
+    /// How many pods, if not as many as it asks for.
+    pub(crate) pods: Option<u32>,
     pub(crate) topology_gate: bool,
 }
 
@@ -97,6 +99,7 @@ impl Release {
             local_queue: &self.local_queue,
             flavors: self.flavors.iter().collect(),
             updates,
+            pods: self.pods,
             topology_gate: self.topology_gate,
         }
     }
@@ -192,8 +195,8 @@ pub(crate) async fn prepare(
         }
         Draft::Restore { job, workload } => {
             let workload: Workload = read(api, workload).await?;
-            let name = workload.spec.pod_sets.first().map(|set| set.name.clone()).unwrap_or_default();
-            Ok(Call::Json(project::job::restore(job, template(&workload, &name)?)))
+            let Some(set) = workload.spec.pod_sets.first() else { return Err(no_pod_set("")) };
+            Ok(Call::Json(project::job::restore(job, &set.template, u32::try_from(set.count).unwrap_or(0))))
         }
     }
 }
@@ -222,9 +225,11 @@ fn template<'a>(
     pod_set: &str,
 ) -> Result<&'a k8s_openapi::api::core::v1::PodTemplateSpec, Answer> {
     let found = workload.spec.pod_sets.iter().find(|set| set.name == pod_set);
-    found
-        .map(|set| &set.template)
-        .ok_or_else(|| invalid(Invalid::new("spec.podSets", format!("there is no pod set \"{pod_set}\""))))
+    found.map(|set| &set.template).ok_or_else(|| no_pod_set(pod_set))
+}
+
+fn no_pod_set(name: &str) -> Answer {
+    invalid(Invalid::new("spec.podSets", format!("there is no pod set \"{name}\"")))
 }
 
 async fn read<T: DeserializeOwned>(api: &Api, target: &Target) -> Result<T, Answer> {

@@ -63,13 +63,14 @@ fn has_managed_owner(job: &Value) -> bool {
     )
 }
 
-pub(crate) fn state(job: &Value, findings: &mut Findings) {
+pub(crate) fn state(job: &Value, before: Option<&Value>, findings: &mut Findings) {
     if is_managed(job) {
         labels(job, findings);
-        min_parallelism(job, findings);
+        min_parallelism(job, before, findings);
+        completions_follow(job, findings);
         let template = &job["spec"]["template"];
-        let pods =
-            job["spec"]["completions"].as_i64().map_or(parallelism(job), |all| all.min(parallelism(job)));
+        // A release may start it with fewer pods than it asked for.
+        let pods = before.map_or(0, pods).max(pods(job));
         let in_group = crate::pod::GROUP_KEYS.iter().any(|key| annotation(template, key).is_some());
         topology::of_template(template, pods, !in_group, findings);
     }
@@ -111,12 +112,20 @@ fn labels(job: &Value, findings: &mut Findings) {
     }
 }
 
+fn pods(job: &Value) -> i64 {
+    job["spec"]["completions"].as_i64().map_or(parallelism(job), |all| all.min(parallelism(job)))
+}
+
 fn parallelism(job: &Value) -> i64 {
     job["spec"]["parallelism"].as_i64().unwrap_or(1)
 }
 
-fn min_parallelism(job: &Value, findings: &mut Findings) {
+/// Judged when it is said (Kueue: when the Job is created). Later the Job may run with as few pods as that.
+fn min_parallelism(job: &Value, before: Option<&Value>, findings: &mut Findings) {
     let Some(minimum) = annotation(job, keys::JOB_MIN_PARALLELISM) else { return };
+    if before.is_some_and(|before| annotation(before, keys::JOB_MIN_PARALLELISM) == Some(minimum)) {
+        return;
+    }
     let most = parallelism(job) - 1;
     if !minimum.parse::<i64>().is_ok_and(|minimum| (1..=most).contains(&minimum)) {
         let field = format!("metadata.annotations[{}]", keys::JOB_MIN_PARALLELISM);
@@ -126,6 +135,27 @@ fn min_parallelism(job: &Value, findings: &mut Findings) {
             format!("must be a number from 1 to {most}, less than the parallelism")
         };
         findings.invalid(field, &minimum.into(), words);
+    }
+}
+
+/// Completions that follow the parallelism can be changed by an Indexed Job alone, and only together with it
+/// (Kubernetes 1.36, `batch/v1` validation).
+fn completions_follow(job: &Value, findings: &mut Findings) {
+    const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+    const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
+    let Some(follow) = annotation(job, keys::JOB_COMPLETIONS_EQUAL_PARALLELISM) else { return };
+    let field = format!("metadata.annotations[{}]", keys::JOB_COMPLETIONS_EQUAL_PARALLELISM);
+    if !TRUE.contains(&follow) {
+        if !FALSE.contains(&follow) {
+            findings.invalid(field, &follow.into(), "must be true or false");
+        }
+        return;
+    }
+    if job["spec"]["completionMode"] != "Indexed" {
+        findings.invalid(field, &follow.into(), "must not be true for a job that is not Indexed");
+    } else if job["spec"]["completions"].as_i64().unwrap_or(1) != parallelism(job) {
+        let completions = &job["spec"]["completions"];
+        findings.invalid("spec.completions", completions, format!("must equal the parallelism with {field}"));
     }
 }
 

@@ -160,7 +160,7 @@ fn validate_object(review: &Review<'_>, new: &Value, old: Option<&Value>) -> Fin
 fn state(review: &Review<'_>, object: &Value) -> Findings {
     let mut findings = Findings::default();
     match (review.group, review.kind) {
-        ("batch", "Job") => job::state(object, &mut findings),
+        ("batch", "Job") => job::state(object, review.old_object, &mut findings),
         (soroi_api::kueue::GROUP, kind) => kueue::state(kind, object, &mut findings),
         (soroi_api::volcano::GROUP, "PodGroup") => volcano::pod_group(object, &mut findings),
         (soroi_api::volcano::GROUP, "Queue") => volcano::queue(review.name, object, &mut findings),

@@ -43,6 +43,7 @@ fn release(scene: Scene<'_>, gang: &Composed, admission: &Admission, seen: &Part
         cluster_queue: text(admission.cluster_queue.as_ref()),
         local_queue: text(workload.queue.as_ref()),
         flavors: flavors(scene, set),
+        pods: (job.min_parallelism.is_some() && set.count != job.pods_left()).then_some(set.count),
         topology_gate: admission.policy == Policy::TopologyOnly && set.topology.is_some(),
     };
     release.at_once = at_once(scene, seen, &release);

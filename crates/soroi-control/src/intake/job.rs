@@ -52,6 +52,8 @@ pub struct JobFacts {
     pub completions: Option<u32>,
     /// How few pods still are worth starting (`kueue.x-k8s.io/job-min-parallelism`).
     pub min_parallelism: Option<u32>,
+    /// Started with fewer pods, it has as many completions (`kueue.x-k8s.io/job-completions-equal-parallelism`).
+    pub completions_follow: bool,
     /// It is as good as ended: its controller has found that it failed or succeeded (`FailureTarget`,
     /// `SuccessCriteriaMet`), and deletes what still runs of it.
     pub ending: bool,
@@ -98,6 +100,17 @@ impl JobFacts {
         let done = self.succeeded.saturating_add(self.failed_indexes);
         self.completions
             .map_or(self.parallelism, |completions| completions.saturating_sub(done).min(self.parallelism))
+    }
+
+    /// With how few pods it would do, if that is fewer than it asks for.
+    pub fn least(&self) -> Option<u32> {
+        self.min_parallelism.filter(|least| *least < self.pods()).map(|least| least.max(1))
+    }
+
+    /// Whether it may be started with fewer pods. Where its completions would follow, what has been completed
+    /// would be counted against the new number of them.
+    pub fn may_be_reduced(&self) -> bool {
+        self.min_parallelism.is_some() && !(self.completions_follow && self.succeeded > 0)
     }
 
     /// The API server of Kubernetes 1.36 would accept a change of the template now: suspended on
@@ -169,6 +182,8 @@ pub fn job(job: &Job) -> Result<JobFacts, Invalid> {
         parallelism: parallelism.unwrap_or(1),
         completions: completions.or(spec.parallelism.is_none().then_some(1)),
         min_parallelism,
+        completions_follow: annotation(kueue_keys::JOB_COMPLETIONS_EQUAL_PARALLELISM)
+            .is_some_and(|text| ["1", "t", "T", "TRUE", "true", "True"].contains(&&*text)),
         ending: ["FailureTarget", "SuccessCriteriaMet"].iter().any(|kind| condition(job, kind).is_some()),
         finished: finished(job),
         started_at: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_millisecond()),

@@ -124,6 +124,12 @@ impl WorkloadFacts {
         sent_back.then_some(self.evicted_at)
     }
 
+    /// How many pods of a pod set were admitted.
+    pub fn admitted_count(&self, pod_set: &Name) -> Option<u32> {
+        let mut admitted = self.admitted.iter().flat_map(|held| &held.pod_sets);
+        admitted.find(|(name, ..)| name == pod_set).map(|(_, count, _)| *count)
+    }
+
     /// A check rejects it: it must be deactivated.
     pub fn is_rejected(&self) -> bool {
         self.checks.iter().any(|(_, state)| *state == CheckState::Rejected)

@@ -28,15 +28,21 @@ pub(crate) fn in_step(job: &JobFacts, workload: &WorkloadFacts) -> bool {
     job.queue == workload.queue
         && job.priority_class == workload.priority_class
         && job.pods() == pod_set.count
+        && job.least() == pod_set.least
         && job.template_digest == *digest
 }
 
 /// Whether a Job wants to run more pods than its Workload pays for. (Fewer give quota back.)
 fn has_outgrown(job: &JobFacts, workload: &WorkloadState) -> bool {
     let [pod_set] = &workload.facts.pod_sets[..] else { return false };
+    let count = match job.min_parallelism.is_some() && !job.suspend {
+        // It was released with as many pods as were admitted.
+        true => workload.facts.admitted_count(&pod_set.name).unwrap_or(pod_set.count),
+        false => pod_set.count,
+    };
     let given_back =
         workload.status.reclaimable_pods.iter().map(|back| u32::try_from(back.count).unwrap_or(0));
-    let paid = pod_set.count.saturating_sub(given_back.sum());
+    let paid = count.saturating_sub(given_back.sum());
     job.group.is_none() && job.pods_left() > paid
 }
 
@@ -198,9 +204,11 @@ pub(crate) fn suspended(job: &JobFacts) -> Vec<Write> {
     vec![Write { target: job_target(job), call: Call::Json(project::job::suspend(job)) }]
 }
 
-/// The template is what its Workload was made of.
+/// The template is what its Workload was made of, and where fewer pods may do, so is their number.
 pub(crate) fn is_restored(job: &JobFacts, workload: &WorkloadFacts) -> bool {
-    workload.template_digests.first().is_none_or(|digest| *digest == job.template_digest)
+    let counted = workload.pod_sets.first().is_none_or(|set| set.count == job.pods());
+    let same = workload.template_digests.first().is_none_or(|digest| *digest == job.template_digest);
+    same && (counted || job.min_parallelism.is_none())
 }
 
 /// Gives the Job its template back. Only when [`JobFacts::template_mutable`].

@@ -35,6 +35,8 @@ pub struct Release<'a> {
     pub flavors: Vec<&'a ResourceFlavor>,
     /// What its admission checks add, for this pod set.
     pub updates: Vec<&'a PodSetUpdate>,
+    /// How many pods it may run, if not as many as it asks for (Kueue, partial admission).
+    pub pods: Option<u32>,
     /// Its pods wait for a topology domain (TopologyOnly with a Topology).
     pub topology_gate: bool,
 }
@@ -52,8 +54,18 @@ pub fn release(
 ) -> Result<json_patch::Patch, Invalid> {
     let mut template = template.clone();
     inject(&mut template, release)?;
-    let steps = set_template(on(job).test("/spec/suspend", true), job, &template);
+    let mut steps = set_template(on(job).test("/spec/suspend", true), job, &template);
+    for (field, count) in size(job, release.pods) {
+        steps = steps.set(&format!("/spec/{field}"), count);
+    }
     Ok(steps.set("/spec/suspend", false).patch())
+}
+
+/// The fields of a Job's specification that say how many pods it runs, for another number of them.
+fn size(job: &JobFacts, pods: Option<u32>) -> impl Iterator<Item = (&'static str, u32)> {
+    let fields: &[&str] =
+        if job.completions_follow { &["parallelism", "completions"] } else { &["parallelism"] };
+    pods.into_iter().flat_map(|pods| fields.iter().map(move |field| (*field, pods)))
 }
 
 /// The same as a merge patch (RFC 7386) of the Job at `version`, whose template selects nodes by
@@ -76,7 +88,7 @@ pub fn release_at_once(
     if grows || !release.updates.is_empty() || !nodes.iter().all(agrees) {
         return None;
     }
-    Some(json!({
+    let mut patch = json!({
         "metadata": { "uid": &*job.uid, "resourceVersion": version },
         "spec": {
             "suspend": false,
@@ -85,7 +97,11 @@ pub fn release_at_once(
                 "spec": { "nodeSelector": nodes },
             },
         },
-    }))
+    });
+    for (field, count) in size(job, release.pods) {
+        patch["spec"][field] = count.into();
+    }
+    Some(patch)
 }
 
 /// Stops a Job: its controller deletes the pods, and does not count them as failed.
@@ -98,10 +114,16 @@ pub fn resume(job: &JobFacts) -> json_patch::Patch {
     on(job).test("/spec/suspend", true).set("/spec/suspend", false).patch()
 }
 
-/// Takes back what the release injected: the template becomes that of the Workload's pod set again,
-/// exactly. Give it only while [`JobFacts::template_mutable`].
-pub fn restore(job: &JobFacts, template: &PodTemplateSpec) -> json_patch::Patch {
-    set_template(on(job).test("/spec/suspend", true), job, template).patch()
+/// Takes back what the release did: the template becomes that of the Workload's pod set again, exactly, and
+/// where fewer pods may do, there are as many as that asks for. (A Job whose parallelism was above its
+/// completions gets these for both, as with Kueue.) Give it only while [`JobFacts::template_mutable`].
+pub fn restore(job: &JobFacts, template: &PodTemplateSpec, pods: u32) -> json_patch::Patch {
+    let mut steps = set_template(on(job).test("/spec/suspend", true), job, template);
+    let reduced = job.min_parallelism.is_some() && job.pods() != pods;
+    for (field, count) in size(job, reduced.then_some(pods)) {
+        steps = steps.set(&format!("/spec/{field}"), count);
+    }
+    steps.patch()
 }
 
 /// Clears `status.startTime` (a merge patch for the status subresource): Kubernetes 1.34 and 1.35

@@ -41,7 +41,7 @@ pub fn of_job(job: &Job, defaults: &Defaults) -> Result<Workload, Invalid> {
         name: keys::MAIN_POD_SET.into(),
         template: pod_set_template(job),
         count: pods(facts.pods()),
-        min_count: facts.min_parallelism.map(pods),
+        min_count: facts.least().map(pods),
         topology_request: Some(topology_request(&facts.topology, true)),
     };
     let (priority, source) =

@@ -608,8 +608,7 @@ fn gather(
 
 /// How many pods a pod set has: as many as were admitted, else as many as are asked for.
 fn size(workload: &WorkloadFacts, set: &PodSet) -> u32 {
-    let mut admitted = workload.admitted.iter().flat_map(|held| &held.pod_sets);
-    admitted.find(|(name, ..)| *name == set.name).map_or(set.count, |(_, count, _)| *count)
+    workload.admitted_count(&set.name).unwrap_or(set.count)
 }
 
 /// Of these, the pods that should run now: a Job says so itself; for others somebody says in the
@@ -626,8 +625,8 @@ fn pod_sets(workload: &WorkloadFacts, job: Option<&JobFacts>, in_group: bool) ->
         name: root::pod_set_name(&set.name, &workload.name, in_group),
         count: left(workload, job, set),
         role: job.and_then(|job| job.role.clone()),
-        // A Job is as large as its spec says.
-        least: set.least.filter(|_| job.is_none()),
+        // Several Jobs of a group are one gang, which is as large as the group says.
+        least: set.least.filter(|_| !in_group && job.is_none_or(JobFacts::may_be_reduced)),
         ..set.clone()
     });
     named.collect()

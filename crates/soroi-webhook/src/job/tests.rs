@@ -110,6 +110,30 @@ fn labels_and_annotations_must_mean_something() {
 }
 
 #[test]
+fn completions_that_follow_are_those_of_an_indexed_job() {
+    let follows = |text: &str, spec: Value| {
+        job(
+            json!({"kueue.x-k8s.io/queue-name": "a"}),
+            json!({"kueue.x-k8s.io/job-completions-equal-parallelism": text}),
+            spec,
+        )
+    };
+    let indexed = |completions: i32| json!({"suspend": true, "parallelism": 4, "completions": completions, "completionMode": "Indexed"});
+    let mut board = created(&follows("true", indexed(4)));
+    board += &created(&follows("true", indexed(5)));
+    board += &created(&follows("true", json!({"suspend": true, "parallelism": 4, "completions": 4})));
+    board += &created(&follows("false", json!({"suspend": true, "parallelism": 4})));
+    board += &created(&follows("perhaps", indexed(4)));
+    expect![[r#"
+        as it is
+        422 Invalid: Job.batch "train" is invalid: spec.completions: Invalid value: 5: must equal the parallelism with metadata.annotations[kueue.x-k8s.io/job-completions-equal-parallelism]
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-completions-equal-parallelism]: Invalid value: "true": must not be true for a job that is not Indexed
+        as it is
+        422 Invalid: Job.batch "train" is invalid: metadata.annotations[kueue.x-k8s.io/job-completions-equal-parallelism]: Invalid value: "perhaps": must be true or false
+    "#]].assert_eq(&board);
+}
+
+#[test]
 fn a_job_with_a_minimum_keeps_its_parallelism_while_it_runs() {
     let with = |suspend: bool, parallelism: i32| {
         job(
@@ -121,12 +145,19 @@ fn a_job_with_a_minimum_keeps_its_parallelism_while_it_runs() {
     // The release itself: fewer pods, and go.
     let mut board = updated(&with(true, 4), &with(false, 3));
     board += &updated(&with(false, 3), &with(false, 4));
+    // As few as it said would do.
+    board += &updated(&with(true, 4), &with(false, 1));
+    board += &updated(&with(false, 1), &with(true, 1));
+    board += &updated(&with(true, 1), &with(true, 4));
     // The way back.
     board += &updated(&with(false, 3), &with(true, 3));
     board += &updated(&with(true, 3), &with(true, 4));
     expect![[r#"
         as it is
         422 Invalid: Job.batch "train" is invalid: spec.parallelism: Forbidden: is immutable while the job is not suspended and has kueue.x-k8s.io/job-min-parallelism
+        as it is
+        as it is
+        as it is
         as it is
         as it is
     "#]].assert_eq(&board);
@@ -244,4 +275,25 @@ fn a_job_without_a_queue_gets_the_default_one_where_there_is_one() {
         with a queue: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own"}},"spec":{"suspend":true}}; without: {"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own"}},"spec":{"suspend":true}}
         owned: as it is; without: as it is
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_job_may_start_with_fewer_pods_than_a_slice_has() {
+    let with = |suspend: bool, parallelism: i32| {
+        let annotations = json!({
+            "kueue.x-k8s.io/podset-slice-required-topology": "cloud.provider.com/topology-rack",
+            "kueue.x-k8s.io/podset-slice-size": "3",
+        });
+        let template = json!({"metadata": {"annotations": annotations}});
+        job(
+            json!({"kueue.x-k8s.io/queue-name": "a"}),
+            json!({"kueue.x-k8s.io/job-min-parallelism": "2"}),
+            json!({"suspend": suspend, "parallelism": parallelism, "template": template}),
+        )
+    };
+    let mut board = created(&with(true, 4));
+    board += &updated(&with(true, 4), &with(false, 2));
+    board += &updated(&with(false, 2), &with(true, 2));
+    board += &updated(&with(true, 2), &with(true, 4));
+    assert_eq!(board, "as it is\n".repeat(4));
 }

@@ -229,7 +229,6 @@ fn what_is_not_served_is_named_with_who_uses_it() {
             admission fair sharing                   weights are ignored                                                                ClusterQueue remembers
             concurrent admission                     flavors are tried one after the other                                              ClusterQueue tries
             checks of Kueue's own controllers        gangs wait for a check that nobody answers                                         AdmissionCheck provision
-            partial admission                        a job is admitted whole or not at all                                              Workload ml/partial
             MultiKueue                               not sent to another cluster                                                        Workload ml/away, Job ml/sent
             jobs that run in part                    taken back as a whole, unless whole soon or their queue's placement is QuotaOnly   Job ml/half
             elastic jobs                             not resized while they run                                                         Job ml/elastic

@@ -53,9 +53,6 @@ const QUESTIONS: &[Question] = &[
                 .contains(&text(check, "/spec/controllerName"))
         },
     ),
-    ("partial admission", "a job is admitted whole or not at all", WORKLOADS, "Workload", |workload| {
-        list(workload, "/spec/podSets").iter().any(|set| !set["minCount"].is_null())
-    }),
     ("MultiKueue", "not sent to another cluster", WORKLOADS, "Workload", |workload| {
         !workload["status"]["clusterName"].is_null()
             || !list(workload, "/status/nominatedClusterNames").is_empty()

@@ -254,7 +254,7 @@ fn the_way_back_gives_exactly_the_template_that_was() {
         json_patch::patch(&mut released, &release(&facts, &template, &gated).unwrap()).unwrap();
         assert_ne!(released["spec"]["template"], object["spec"]["template"]);
         json_patch::patch(&mut released, &suspend(&facts)).unwrap();
-        json_patch::patch(&mut released, &restore(&facts, &template)).unwrap();
+        json_patch::patch(&mut released, &restore(&facts, &template, facts.pods())).unwrap();
         assert_eq!(released["spec"], object["spec"]);
     }
 }
@@ -265,13 +265,13 @@ fn nothing_is_written_to_another_job_of_the_same_name_or_one_that_runs() {
     let release = release(&facts, &template, &content(vec![])).unwrap();
     let mut another = object.clone();
     another["metadata"]["uid"] = json!("3d4e");
-    for patch in [&release, &suspend(&facts), &restore(&facts, &template)] {
+    for patch in [&release, &suspend(&facts), &restore(&facts, &template, facts.pods())] {
         assert!(json_patch::patch(&mut another.clone(), patch).is_err());
     }
     let mut resumed = object;
     resumed["spec"]["suspend"] = json!(false);
     assert!(json_patch::patch(&mut resumed.clone(), &release).is_err());
-    assert!(json_patch::patch(&mut resumed.clone(), &restore(&facts, &template)).is_err());
+    assert!(json_patch::patch(&mut resumed.clone(), &restore(&facts, &template, facts.pods())).is_err());
 }
 
 #[test]
@@ -281,6 +281,32 @@ fn a_job_with_a_selector_of_its_own_keeps_its_labels() {
     // Such a template has no generated labels; what looks like them is its user's.
     template.metadata = Some(yaml("{labels: {mine: 'yes'}}"));
     let mut restored = object;
-    json_patch::patch(&mut restored, &restore(&facts, &template)).unwrap();
+    json_patch::patch(&mut restored, &restore(&facts, &template, facts.pods())).unwrap();
     assert_eq!(restored["spec"]["template"]["metadata"], json!({"labels": {"mine": "yes"}}));
+}
+
+#[test]
+fn a_job_of_which_fewer_pods_would_do_gets_their_number_and_its_own_back() {
+    for (follow, completions) in [("'true'", json!(3)), ("'false'", json!(4))] {
+        let asks = format!(
+            "annotations: {{kueue.x-k8s.io/job-min-parallelism: '2', \
+             kueue.x-k8s.io/job-completions-equal-parallelism: {follow}}}"
+        );
+        let (facts, template, object) = facts(&SUSPENDED.replace("annotations: {}", &asks));
+        let fewer = Release { pods: Some(3), ..content(vec![]) };
+        let size = |job: &Value| json!([job["spec"]["parallelism"], job["spec"]["completions"]]);
+        assert_eq!(size(&object), json!([4, 4]));
+        let mut released = object.clone();
+        json_patch::patch(&mut released, &release(&facts, &template, &fewer).unwrap()).unwrap();
+        assert_eq!(size(&released), json!([3, completions]));
+        // The shorter way to the same.
+        let mut at_once = object.clone();
+        let patch = release_at_once(&facts, "7", &event::Labels::new(), &fewer).unwrap();
+        json_patch::merge(&mut at_once, &patch);
+        assert_eq!(size(&at_once), size(&released));
+        let running = intake::job(&serde_json::from_value(released.clone()).unwrap()).unwrap();
+        json_patch::patch(&mut released, &suspend(&running)).unwrap();
+        json_patch::patch(&mut released, &restore(&running, &template, 4)).unwrap();
+        assert_eq!(released["spec"], object["spec"]);
+    }
 }
