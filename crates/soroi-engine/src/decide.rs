@@ -9,6 +9,7 @@
 
 mod account;
 mod admit;
+pub(crate) mod arriving;
 mod assign;
 mod bind;
 pub(crate) mod ceiling;

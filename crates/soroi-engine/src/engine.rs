@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::account::Account;
 use crate::cluster::Cluster;
+use crate::decide::arriving::Arriving;
 use crate::decide::ceiling::Ceilings;
 use crate::decide::gang::Gangs;
 use crate::decide::renew::Stale;
@@ -71,6 +72,8 @@ pub struct Engine {
     pub(crate) getting_ready: BTreeSet<GangId>,
     /// Gangs that wait for those.
     pub(crate) blocked: BTreeSet<GangId>,
+    /// Groups whose pods are coming in, and who lets them go first.
+    pub(crate) arriving: Arriving,
     /// When to look at a gang again although nothing is heard of it.
     pub(crate) timers: BTreeSet<(Millis, GangId)>,
     /// Gangs whose reason may have changed.
@@ -110,6 +113,7 @@ impl Engine {
             unkept: BTreeSet::new(),
             getting_ready: BTreeSet::new(),
             blocked: BTreeSet::new(),
+            arriving: Arriving::default(),
             timers: BTreeSet::new(),
             to_tell: BTreeSet::new(),
             news: News::default(),

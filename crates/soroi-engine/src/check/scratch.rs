@@ -26,7 +26,8 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
     for decision in decisions.iter().filter(|decision| !matches!(decision, Decision::Pending { .. })) {
         found.push(format!("from scratch it decides {decision:?}"));
     }
-    for id in engine.gangs.keys() {
+    // Who stands aside for a moment gets its reason after it.
+    for id in engine.gangs.keys().filter(|id| !engine.arriving.has_aside(id)) {
         if fresh.blocked.contains(id) && engine.waiting.stand(id).is_some() {
             // It sleeps, and while others' pods are waited for nobody is decided.
             continue;
@@ -73,6 +74,7 @@ fn from_objects(engine: &Engine) -> Engine {
         }
     }
     fresh.payers = engine.payers.clone();
+    fresh.arriving = engine.arriving.clone();
     for holder in &engine.holders {
         fresh.keep_room(holder);
     }

@@ -382,6 +382,7 @@ impl Engine {
     /// Reserves what an admission says: quota in each tree, and its places.
     pub(super) fn hold(&mut self, admission: Admission, phase: Phase, now: Millis) {
         let id = admission.gang.clone();
+        self.note_arrived(&id, now);
         let volcano_queue = self.gangs.get(&id).and_then(|gang| gang.fact.as_ref()?.volcano_queue.clone());
         let paid: Vec<u32> = admission.pod_sets.iter().map(|set| set.count).collect();
         let charge = charge_of(&admission, &paid, volcano_queue);

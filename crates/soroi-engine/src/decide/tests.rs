@@ -1,5 +1,6 @@
 //! Stories: a cluster as text, what happens as text, and what the engine decides as a picture.
 
+mod arriving;
 pub(crate) mod board;
 mod checks;
 mod counts;

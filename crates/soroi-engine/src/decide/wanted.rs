@@ -92,6 +92,14 @@ impl StartSet {
     }
 }
 
+fn line_of(cluster_queue: Option<&Name>, volcano_queue: Option<&Name>) -> LineKey {
+    match (cluster_queue, volcano_queue) {
+        (Some(queue), _) => LineKey::ClusterQueue(queue.clone()),
+        (None, Some(queue)) => LineKey::VolcanoQueue(queue.clone()),
+        (None, None) => LineKey::Free,
+    }
+}
+
 /// Where a gang that holds nothing stands.
 pub(super) enum Standing {
     /// In this line.
@@ -107,20 +115,32 @@ impl Engine {
         let state = self.gangs.get_mut(id)?;
         let Some(fact) = &state.fact else {
             self.waiting.leave(id);
+            self.note_arrived(id, now);
             return None;
         };
         let turn = Turn::of(fact);
         self.blocked.remove(id);
-        match self.standing(id, now) {
+        let standing = self.standing(id, now);
+        match &standing {
+            Standing::Waits(..) => self.note_arrived(id, now),
+            Standing::Hindered(reason, _) => self.note_arrival(id, reason, now),
+        }
+        match standing {
             Standing::Waits(LineKey::ClusterQueue(_), ..) if self.is_one_getting_ready() => {
                 self.waiting.leave(id);
                 self.blocked.insert(id.clone());
                 None
             }
-            Standing::Waits(line, strategy, start) => {
-                self.waiting.join(line, strategy, turn, Wanted::Start(Arc::new(start)));
-                None
-            }
+            Standing::Waits(line, strategy, start) => match self.stands_aside(&line, &turn, now) {
+                Some(until) => {
+                    self.waiting.leave(id);
+                    Some(until)
+                }
+                None => {
+                    self.waiting.join(line, strategy, turn, Wanted::Start(Arc::new(start)));
+                    None
+                }
+            },
             Standing::Hindered(_, until) => {
                 self.waiting.leave(id);
                 until
@@ -170,12 +190,13 @@ impl Engine {
         }
         let strategy = queue.map_or(QueueingStrategy::BestEffortFifo, |queue| queue.strategy);
         let start = self.start(id, state, fact, policy, queue.map(|queue| queue.name.clone()));
-        let line = match (&start.cluster_queue, &start.volcano_queue) {
-            (Some(queue), _) => LineKey::ClusterQueue(queue.clone()),
-            (None, Some(queue)) => LineKey::VolcanoQueue(queue.clone()),
-            (None, None) => LineKey::Free,
-        };
-        Standing::Waits(line, strategy, start)
+        Standing::Waits(line_of(start.cluster_queue.as_ref(), start.volcano_queue.as_ref()), strategy, start)
+    }
+
+    /// The line in which a gang stands when it can be decided.
+    pub(super) fn line_for(&self, fact: &Gang) -> LineKey {
+        let door = self.local_queue_of(fact);
+        line_of(door.map(|door| &door.cluster_queue), fact.volcano_queue.as_ref())
     }
 
     fn start(
