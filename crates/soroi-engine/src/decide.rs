@@ -190,7 +190,7 @@ impl Engine {
             wake.extend(self.waiting.certificates().short_of(shortage));
         }
         wake.into_iter().for_each(|want| self.waiting.wake(want));
-        self.waiting.awake_lines().any(|line| !self.waits_for_its_head(line))
+        self.lines_in_turn().next().is_some()
     }
 
     pub(crate) fn forget_if_empty(&mut self, id: &GangId) {

@@ -184,7 +184,8 @@ pub fn possibility(
     let victims = victims(tree, preemptor, candidates, Choice::Kueues, fair, &mut Everywhere);
     let victims = victims.unwrap_or_default();
     let whats = preemptor.usage.keys().cloned();
-    let Some(mut trial) = Trial::new(tree, preemptor.queue, whats) else {
+    let theirs = victims.iter().map(|(at, _)| &candidates[*at].queue);
+    let Some(mut trial) = Trial::new(tree, preemptor.queue, theirs, whats) else {
         return (Possibility::NoCandidates, 0);
     };
     for (at, _) in &victims {

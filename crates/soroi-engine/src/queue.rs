@@ -321,12 +321,12 @@ impl<N: Clone + Ord> Waiting<N> {
         }
     }
 
-    /// Drops the certificates of wants that ask something of this kind.
-    pub fn wake_where(&mut self, asks: impl Fn(&N) -> bool) {
-        for ix in 0..self.wants.len() {
-            if self.wants[ix].as_ref().is_some_and(|want| asks(&want.ask)) {
-                self.wake(ix);
-            }
+    /// Drops the certificates of wants of a line that ask something of this kind.
+    pub fn wake_in(&mut self, line: &LineKey, asks: impl Fn(&N) -> bool) {
+        let Some(at) = self.lines.get(line) else { return };
+        let wants = at.firsts.values().copied().filter(|ix| asks(&self.want(*ix).ask));
+        for ix in wants.collect::<Vec<_>>() {
+            self.wake(ix);
         }
     }
 

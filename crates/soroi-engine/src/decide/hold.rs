@@ -16,6 +16,7 @@ use crate::decision::{Admission, Decision};
 use crate::engine::Engine;
 use crate::event::{Amount, GangId, Millis, Name, PlanPhase, Policy, Shape};
 use crate::preempt::Cause;
+use crate::queue::LineKey;
 use crate::quota::Charge;
 use crate::reason::{Preempted, Reason, UndoReason};
 
@@ -346,25 +347,19 @@ impl Engine {
         if roots.is_empty() && released.is_empty() {
             return;
         }
-        self.wake_starts(|start, root| {
-            let released = start.policy == Policy::QuotaOnly && released.contains(root);
-            start.rank.is_some() && (released || roots.contains(root))
-        });
+        self.wake_starts(&roots, |start| start.rank.is_some());
+        self.wake_starts(&released, |start| start.rank.is_some() && start.policy == Policy::QuotaOnly);
         let tree = &self.quotas.kueue;
         let kept = self.strict_heads.keys().filter_map(|queue| tree.root(queue));
         self.unkept.extend(kept.filter(|root| released.contains(root)));
     }
 
-    /// Wakes those who want to start for whom this holds, given the root of their tree of quota.
-    pub(super) fn wake_starts(&mut self, concerns: impl Fn(&Start, &Name) -> bool) {
-        let tree = &self.quotas.kueue;
-        self.waiting.wake_where(|wanted| match wanted {
-            Wanted::Start(start) => {
-                let root = start.cluster_queue.as_ref().and_then(|queue| tree.root(queue));
-                root.is_some_and(|root| concerns(start, &root))
-            }
-            _ => false,
-        });
+    /// Wakes those for whom this holds of all who want to start below these roots.
+    pub(super) fn wake_starts(&mut self, roots: &BTreeSet<Name>, concerns: impl Fn(&Start) -> bool) {
+        for queue in roots.iter().flat_map(|root| self.quotas.kueue.queues_below(root)) {
+            let concerns = |wanted: &Wanted| matches!(wanted, Wanted::Start(start) if concerns(start));
+            self.waiting.wake_in(&LineKey::ClusterQueue(queue.clone()), concerns);
+        }
     }
 
     /// Notes where quota was given back.

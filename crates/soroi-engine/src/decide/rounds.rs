@@ -114,8 +114,7 @@ impl Engine {
 
     /// The heads that meet next, in their order.
     fn next_round(&mut self, wave: &Wave, who: &impl Fn(&Wanted) -> bool, now: Millis) -> VecDeque<Head> {
-        let lines: Vec<LineKey> =
-            self.waiting.awake_lines().filter(|line| !self.waits_for_its_head(line)).cloned().collect();
+        let lines: Vec<LineKey> = self.lines_in_turn().cloned().collect();
         let mut heads: Vec<(usize, Turn, WantIx)> = Vec::new();
         for line in lines.into_iter().filter(|line| *line != LineKey::Admitted) {
             if let Some((turn, want)) = self.waiting.head(&line)
@@ -160,15 +159,17 @@ impl Engine {
         (by_quota && answer.without_victims.is_none()).then(|| (start.clone(), answer.clone()))
     }
 
-    /// Whether the first of a line is waiting for its victims: as long as it does, nobody else of the line is
-    /// decided, if quota alone counts (Kueue 0.18, `stickyWorkload`). Where places count, the others go on
+    /// The lines in which somebody may be decided. As long as the first of a line waits for its victims, nobody
+    /// else of it is, if quota alone counts (Kueue 0.18, `stickyWorkload`). Where places count, the others go on
     /// beside what is kept for it.
-    pub(crate) fn waits_for_its_head(&self, line: &LineKey) -> bool {
-        let LineKey::ClusterQueue(queue) = line else { return false };
-        let mut holds = self.holders.iter().filter_map(|id| self.gangs.get(id)?.hold.as_ref());
-        holds.any(|hold| {
-            hold.admission.policy == Policy::QuotaOnly && hold.admission.cluster_queue.as_ref() == Some(queue)
-        })
+    pub(crate) fn lines_in_turn(&self) -> impl Iterator<Item = &LineKey> {
+        let holds = self.holders.iter().filter_map(|id| self.gangs.get(id)?.hold.as_ref());
+        let holds = holds.filter(|hold| hold.admission.policy == Policy::QuotaOnly);
+        let waiting: BTreeSet<&Name> =
+            holds.filter_map(|hold| hold.admission.cluster_queue.as_ref()).collect();
+        let waits =
+            move |line: &LineKey| matches!(line, LineKey::ClusterQueue(queue) if waiting.contains(queue));
+        self.waiting.awake_lines().filter(move |line| !waits(line))
     }
 
     /// Which of the heads is next: the first, but under fair sharing the fairest of its tree.

@@ -488,7 +488,7 @@ impl NoAnswer {
 
 /// Whether there is quota when those have left who leave already.
 fn waits_only(tree: &kueue::Tree, preemptor: &Preemptor<'_>) -> bool {
-    let trial = Trial::new(tree, preemptor.queue, preemptor.usage.keys().cloned());
+    let trial = Trial::new(tree, preemptor.queue, [], preemptor.usage.keys().cloned());
     trial.is_some_and(|trial| {
         let queue = trial.queue(preemptor.queue);
         queue.is_some_and(|queue| trial.fits(queue, &trial.take(preemptor.usage.iter())))

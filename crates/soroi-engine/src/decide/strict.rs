@@ -59,7 +59,7 @@ impl Engine {
         if roots.is_empty() {
             return;
         }
-        self.wake_starts(|start, root| start.policy == Policy::QuotaOnly && roots.contains(root));
+        self.wake_starts(&roots, |start| start.policy == Policy::QuotaOnly);
     }
 
     fn strict_head_is_gone(&mut self, queue: &Name) {

@@ -21,7 +21,8 @@ pub(super) struct Head<'a> {
 /// The position of the head that is decided next, among those of one tree.
 pub(super) fn fairest(tree: &Tree, heads: &[Head<'_>]) -> Option<usize> {
     let first = heads.first()?;
-    let Some(mut trial) = Trial::whole(tree, first.queue) else { return Some(0) };
+    let queues = heads.iter().map(|head| head.queue);
+    let Some(mut trial) = Trial::with_all_resources(tree, first.queue, queues) else { return Some(0) };
     let mut entries: BTreeMap<usize, Entry> = BTreeMap::new();
     for (at, head) in heads.iter().enumerate() {
         // Of two heads of one queue, which there are not, the first counts.

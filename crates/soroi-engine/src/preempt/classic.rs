@@ -83,7 +83,8 @@ impl<'a> Field<'a> {
         preemptor: &Preemptor<'_>,
         candidates: &'a [Candidate<'a>],
     ) -> Option<Self> {
-        let trial = Trial::new(tree, preemptor.queue, preemptor.usage.keys().cloned())?;
+        let theirs = candidates.iter().map(|candidate| &candidate.queue);
+        let trial = Trial::new(tree, preemptor.queue, theirs, preemptor.usage.keys().cloned())?;
         let queue = trial.queue(preemptor.queue)?;
         let want = trial.take(preemptor.usage.iter());
         let short: Vec<usize> = {

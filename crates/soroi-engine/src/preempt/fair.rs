@@ -50,7 +50,8 @@ pub(super) fn victims(
 
 impl<'a> Field<'a> {
     fn new(tree: &Tree, preemptor: &'a Preemptor<'a>, candidates: &'a [Candidate<'a>]) -> Option<Self> {
-        let trial = Trial::whole(tree, preemptor.queue)?;
+        let theirs = candidates.iter().map(|candidate| &candidate.queue);
+        let trial = Trial::with_all_resources(tree, preemptor.queue, theirs)?;
         let queue = trial.queue(preemptor.queue)?;
         let want = trial.take(preemptor.usage.iter());
         let short = {

@@ -39,6 +39,8 @@ pub struct Tree {
     of_cohort: BTreeMap<Name, NodeIx>,
     /// By the node at the top: its name as a root, and the queues below it, in name order.
     tops: BTreeMap<NodeIx, Top>,
+    /// The nodes at the top, by their names as roots.
+    roots: BTreeMap<Name, NodeIx>,
     /// An object changed: `nodes` must be built again before it is asked.
     stale: bool,
     /// Where usage changed since [`take_moved`](Self::take_moved): root and flavor resource.
@@ -281,6 +283,12 @@ impl Tree {
         self.tops.get(&self.nodes[ix].top).map(|top| top.root.clone())
     }
 
+    /// The queues below a root, in name order.
+    pub(crate) fn queues_below(&self, root: &Name) -> impl Iterator<Item = &Name> {
+        let top = self.roots.get(root).and_then(|ix| self.tops.get(ix));
+        top.into_iter().flat_map(|top| &top.queues).map(|ix| &self.nodes[*ix].name)
+    }
+
     /// Of some queues those that share a topmost cohort with this one, itself included, and that use more than
     /// their own of something when all that is promised has come; itself in any case.
     pub(crate) fn who_borrows_beside<'a, T>(
@@ -490,6 +498,7 @@ impl Tree {
             let below = self.tops.entry(top).or_insert_with(|| Top { root: root(), queues: Vec::new() });
             below.queues.push(*ix);
         }
+        self.roots = self.tops.iter().map(|(ix, top)| (top.root.clone(), *ix)).collect();
     }
 
     /// Every cohort that has an object or is named by somebody.

@@ -1,8 +1,9 @@
-//! What would be left if these left and that one came? A tree of quotas to try things out on: that of
-//! one topmost cohort, with what is promised as usage. Nothing that happens here is seen outside.
+//! What would be left if these left and that one came? A tree of quotas to try things out on: of one topmost
+//! cohort the queues that are concerned and what is above them, with what is promised as usage. Nothing that
+//! happens here is seen outside. A tree of a hundred queues costs no more than those of them that are concerned.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, NodeIx, Tree, Usage};
 use crate::event::{Amount, Name};
@@ -16,7 +17,7 @@ pub(crate) type What = usize;
 /// What a gang takes, of the flavor resources of a trial.
 pub(crate) type Take = Vec<(What, Sum)>;
 
-/// The nodes below one top, and some flavor resources at each.
+/// Some queues below one top, all nodes above them, and some flavor resources at each.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
     whats: Vec<FlavorResource>,
@@ -79,32 +80,43 @@ impl Share {
 }
 
 impl Trial {
-    /// The tree that the queue belongs to, with these flavor resources; `None` if there is no such queue.
-    pub(crate) fn new(
+    /// The queue and those of its tree whose gangs are moved, with these flavor resources; `None` if there is no
+    /// such queue.
+    pub(crate) fn new<'q>(
         tree: &Tree,
-        queue: &Name,
+        queue: &'q Name,
+        others: impl IntoIterator<Item = &'q Name>,
         whats: impl IntoIterator<Item = FlavorResource>,
     ) -> Option<Self> {
-        let mut top = *tree.of_queue.get(queue)?;
-        while let Some(parent) = tree.nodes[top].parent {
-            top = parent;
-        }
+        let concerned = concerned(tree, queue, others)?;
         let mut whats: Vec<FlavorResource> = whats.into_iter().collect();
         whats.sort();
         whats.dedup();
-        let mut trial = Self { whats, nodes: Vec::new(), of_queue: BTreeMap::new() };
-        trial.add(tree, top, None);
+        let mut trial = Self { whats, nodes: Vec::with_capacity(concerned.len()), of_queue: BTreeMap::new() };
+        for ix in &concerned {
+            let parent = tree.nodes[*ix].parent;
+            let parent = parent.map(|parent| {
+                concerned.binary_search(&parent).expect("what is above a concerned node is concerned")
+            });
+            trial.add(tree, *ix, parent, Usage::Promised);
+        }
+        for at in 0..trial.nodes.len() {
+            if let Some(parent) = trial.nodes[at].parent {
+                trial.nodes[parent].children.push(at);
+            }
+        }
         Some(trial)
     }
 
     /// The same with every flavor resource of the tree: shares depend on all of them.
-    pub(crate) fn whole(tree: &Tree, queue: &Name) -> Option<Self> {
-        let mut top = *tree.of_queue.get(queue)?;
-        while let Some(parent) = tree.nodes[top].parent {
-            top = parent;
-        }
+    pub(crate) fn with_all_resources<'q>(
+        tree: &Tree,
+        queue: &'q Name,
+        others: impl IntoIterator<Item = &'q Name>,
+    ) -> Option<Self> {
+        let top = tree.nodes[*tree.of_queue.get(queue)?].top;
         // Everything that is owned or used below shows at the top.
-        Self::new(tree, queue, tree.nodes[top].cells.keys().cloned())
+        Self::new(tree, queue, others, tree.nodes[top].cells.keys().cloned())
     }
 
     /// The share of a node as it is now.
@@ -118,12 +130,12 @@ impl Trial {
         let mut trial = Self { whats, nodes: Vec::new(), of_queue: BTreeMap::new() };
         let mut at = None;
         for ix in chain.into_iter().rev() {
-            at = Some(trial.add_one(tree, ix, at, Usage::Now));
+            at = Some(trial.add(tree, ix, at, Usage::Now));
         }
         trial.share(at.expect("a chain has its node"))
     }
 
-    fn add_one(&mut self, tree: &Tree, ix: NodeIx, parent: Option<At>, usage: Usage) -> At {
+    fn add(&mut self, tree: &Tree, ix: NodeIx, parent: Option<At>, usage: Usage) -> At {
         let node = &tree.nodes[ix];
         let at = self.nodes.len();
         let cell = |what| {
@@ -142,15 +154,6 @@ impl Trial {
         });
         if is_queue {
             self.of_queue.insert(node.name.clone(), at);
-        }
-        at
-    }
-
-    fn add(&mut self, tree: &Tree, ix: NodeIx, parent: Option<At>) -> At {
-        let at = self.add_one(tree, ix, parent, Usage::Promised);
-        for child in &tree.nodes[ix].children {
-            let child = self.add(tree, *child, Some(at));
-            self.nodes[at].children.push(child);
         }
         at
     }
@@ -302,4 +305,26 @@ impl Trial {
             None => most,
         }
     }
+}
+
+/// These queues, as far as they are in the tree of the first, and all nodes above them, in order.
+fn concerned<'q>(
+    tree: &Tree,
+    queue: &'q Name,
+    others: impl IntoIterator<Item = &'q Name>,
+) -> Option<Vec<NodeIx>> {
+    let top = tree.nodes[*tree.of_queue.get(queue)?].top;
+    let mut nodes: BTreeSet<NodeIx> = BTreeSet::new();
+    let mut last = None;
+    for name in std::iter::once(queue).chain(others) {
+        // Those of one queue mostly come together.
+        if last.replace(name) == Some(name) {
+            continue;
+        }
+        let mut at = tree.of_queue.get(name).copied().filter(|ix| tree.nodes[*ix].top == top);
+        while let Some(ix) = at.filter(|ix| nodes.insert(*ix)) {
+            at = tree.nodes[ix].parent;
+        }
+    }
+    Some(nodes.into_iter().collect())
 }
