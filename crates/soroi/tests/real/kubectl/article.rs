@@ -14,6 +14,9 @@ fn folder() -> PathBuf {
 }
 
 fn embedded(name: &str, placement: &str) {
+    let page = std::fs::read_to_string(folder().join(format!("{name}.md"))).unwrap();
+    let command = format!("soroi up --placement {placement} --load nodes.yaml");
+    assert!(page.contains(&command), "{name} says how its cluster is started");
     let nodes = folder().join("nodes.yaml");
     let up = Up::start(name, &["--placement", placement, "--load", nodes.to_str().unwrap()]);
     play(name, &up.kubeconfig, &up.dir);
