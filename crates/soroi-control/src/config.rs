@@ -1,5 +1,6 @@
 //! What the control side is told before it starts.
 
+pub use crate::project::dialect::Dialect;
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Millis;
 
@@ -35,6 +36,8 @@ pub struct Config {
     pub refreshes_per_second: u32,
     /// How long pods may take to be ready; `None`: as long as they like.
     pub wait_for_pods_ready: Option<WaitForPodsReady>,
+    /// Whose reasons conditions and events of Workloads have.
+    pub dialect: Dialect,
 }
 
 /// How long Workloads stay that nobody needs any more, in milliseconds; `None`: until somebody deletes them
@@ -87,6 +90,7 @@ impl Default for Config {
             reason_refresh_ms: 5_000,
             refreshes_per_second: 50,
             wait_for_pods_ready: None,
+            dialect: Dialect::default(),
         }
     }
 }

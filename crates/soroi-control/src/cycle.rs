@@ -129,11 +129,7 @@ impl Cycle {
         Self {
             watches: Watches::start(client.clone(), clock.clone(), Arc::clone(&context), config.seed),
             lanes: Lanes::new(api, config.writes_in_flight, config.seed),
-            world: World::new(
-                Arc::clone(&context),
-                config.settings.placement,
-                config.wait_for_pods_ready.clone(),
-            ),
+            world: World::new(Arc::clone(&context), &config),
             engine: Engine::new(config.settings.clone()),
             queues: Queues::default(),
             reasons: Reasons::new(
@@ -498,7 +494,7 @@ impl Cycle {
                 course.leave(PlanUndo { reason: word, message, started, cause });
             }
             Decision::Pending { reason, .. } => {
-                let (word, message) = (project::status::pending_word(&reason), reason.to_string());
+                let (word, message) = (self.config.dialect.pending_word(&reason), reason.to_string());
                 let kind = (word, without_numbers(&message));
                 let settles = reason.is_of_missing() || reason.is_passing();
                 self.reasons.want(&gang, kind, Told { word, message, reason }, settles, self.clock.now());

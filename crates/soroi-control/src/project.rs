@@ -16,6 +16,7 @@
 
 use serde_json::{Map, Value};
 
+pub mod dialect;
 pub mod group;
 pub mod job;
 pub mod plan;

@@ -330,7 +330,7 @@ mod tests {
             defaults: Default::default(),
             shared: Default::default(),
         };
-        let world = World::new(std::sync::Arc::new(context), soroi_engine::event::Policy::Unified, None);
+        let world = World::new(std::sync::Arc::new(context), &crate::config::Config::default());
         let queue = Target::new(Kind::ClusterQueue, &"".into(), &"main".into());
         let mut queues = Queues::default();
         queues.touched(BTreeSet::from([queue]), at(0));

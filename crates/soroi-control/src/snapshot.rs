@@ -111,8 +111,7 @@ impl Snapshot {
             defaults: Default::default(),
             shared: Default::default(),
         });
-        let waits = config.wait_for_pods_ready.clone();
-        let mut world = World::new(context.clone(), config.settings.placement, waits);
+        let mut world = World::new(context.clone(), config);
         let mut watches = Watches::start(client, clock.clone(), context, config.seed);
         let listed = clock.timeout(patience, async {
             while !watches.are_listed() {

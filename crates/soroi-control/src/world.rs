@@ -11,15 +11,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use soroi_engine::event::{self, Event, GangId, Name};
 use soroi_watch::Change;
 
-use crate::config::{Requeuing, WaitForPodsReady};
+use crate::config::{Config, Dialect, Requeuing, WaitForPodsReady};
 use crate::intake::{self, Defaults, PlanFacts, PodFacts};
 use crate::kind::{Kind, Target};
 use crate::parsed::{
     Context, FlavorState, GroupState, LocalQueueState, Parsed, QueueState, VolcanoState, WorkloadState,
 };
+use crate::project::status::At;
 
 pub(crate) mod done;
 pub(crate) mod gang;
@@ -95,14 +97,12 @@ pub(crate) struct World {
     placement: event::Policy,
     /// How long pods may take to be ready.
     waits: Option<WaitForPodsReady>,
+    /// Whose words are used.
+    dialect: Dialect,
 }
 
 impl World {
-    pub(crate) fn new(
-        context: Arc<Context>,
-        placement: event::Policy,
-        waits: Option<WaitForPodsReady>,
-    ) -> Self {
+    pub(crate) fn new(context: Arc<Context>, config: &Config) -> Self {
         Self {
             context,
             plain: BTreeMap::new(),
@@ -138,9 +138,15 @@ impl World {
             broken_topologies: BTreeMap::new(),
             shares: BTreeMap::new(),
             admission_works: true,
-            placement,
-            waits,
+            placement: config.settings.placement,
+            waits: config.wait_for_pods_ready.clone(),
+            dialect: config.dialect,
         }
+    }
+
+    /// How things are told now.
+    pub(crate) fn at(&self, now: Timestamp) -> At {
+        At { now, dialect: self.dialect }
     }
 
     /// How a Workload is put back whose pods were not ready in time, where they have a time.

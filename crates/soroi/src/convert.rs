@@ -189,7 +189,14 @@ fn flatten(head: &str, map: &Map<String, Value>, flat: &mut BTreeMap<String, Val
     }
 }
 
+/// The gate by which Kueue tells apart why a Workload waits; on by default from 0.19 on.
+const GRANULAR_REASONS: &str = "featureGates.UnadmittedWorkloadsObservability";
+
 fn carry_over(settings: &mut Settings, ours: &mut Value) {
+    if settings.0.get(GRANULAR_REASONS) == Some(&Value::Bool(true)) {
+        settings.take(GRANULAR_REASONS);
+        ours["compat"]["reasons"] = "0.19".into();
+    }
     for (theirs, group, field) in [
         ("leaderElection.leaseDuration", "leaderElection", "leaseDuration"),
         ("leaderElection.retryPeriod", "leaderElection", "renewEvery"),
@@ -281,6 +288,7 @@ const REASONS: &[Reason] = &[
     ("clientConnection", None, "Soroi does not limit its rate; requests.inFlight bounds what is under way"),
     ("controller", None, "one loop does all the work"),
     ("featureGates", None, "Soroi has no gates: what it has is on"),
+    (GRANULAR_REASONS, Some("false"), "reasons are those of Kueue 0.18"),
     ("gracefulShutdownTimeout", None, "a stop takes at most 15 s"),
     ("health", None, "they are /healthz and /readyz"),
     ("integrations.externalFrameworks", None, "only Jobs, PodGroups and pods are served"),

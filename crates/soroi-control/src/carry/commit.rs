@@ -248,7 +248,7 @@ fn says(seen: &PartSeen<'_>, admission: &Admission) -> bool {
 }
 
 pub(super) fn moment(scene: Scene<'_>, workload: &Known<crate::parsed::WorkloadState>) -> Moment {
-    Moment { generation: workload.meta.generation, now: scene.now }
+    scene.world.at(scene.now).of(workload.meta.generation)
 }
 
 /// The plan says so when all members are bound, and nothing else than what is in force.

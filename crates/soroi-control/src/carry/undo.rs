@@ -64,7 +64,7 @@ fn is_evicted(seen: &PartSeen<'_>, undo: &PlanUndo) -> bool {
 fn deactivate(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {
     let why = project::status::PUT_BACK_TOO_OFTEN;
     let too_often = seen.workload.facts.facts.active && undo.reason == project::status::deactivation(why).0;
-    too_often.then(|| batch::deactivate(seen.workload, why, scene.now))?
+    too_often.then(|| batch::deactivate(seen.workload, why, scene.world.at(scene.now)))?
 }
 
 fn evict(scene: Scene<'_>, seen: &PartSeen<'_>, undo: &PlanUndo) -> Option<Write> {

@@ -20,7 +20,7 @@ impl Cycle {
     pub(super) fn job_writes(&self, root: &Root, now: Timestamp) -> Vec<Write> {
         let parts = self.units.get(root).into_iter().flat_map(|unit| &unit.composed.parts);
         let workloads = parts.filter_map(|part| self.world.workloads.by_uid(&part.workload));
-        let over = workloads.filter_map(|known| jobs::batch::deactivated(known, now));
+        let over = workloads.filter_map(|known| jobs::batch::deactivated(known, self.world.at(now)));
         let writes: Vec<Write> = over.collect();
         match (writes.is_empty(), self.outlived(root, now)) {
             (false, _) => writes,
@@ -66,7 +66,7 @@ impl Cycle {
                 let group = job.facts.group.as_ref().map(|group| Root::Group(place.0.clone(), group.clone()));
                 let unit = own.or(group.as_ref()).and_then(|root| self.units.get(root));
                 let held = unit.is_some_and(|unit| unit.course.has_begun());
-                jobs::batch::wants(job, workload, held, now)
+                jobs::batch::wants(job, workload, held, self.world.at(now))
             }
             (None, Some(workload)) if workload.meta.terminating => {
                 let finalizer = soroi_api::labels::kueue::RESOURCE_IN_USE;
@@ -101,7 +101,7 @@ impl Cycle {
         let gone = self.world.done_and_gone(group);
         let held = course.is_some_and(Course::has_begun);
         let named = |uid: &Name| self.world.pods.by_uid(uid).map(|known| carry::pod_target(&known.facts.pod));
-        jobs::podgroup::wants(group, &members, &gone, workload, held, named, now)
+        jobs::podgroup::wants(group, &members, &gone, workload, held, named, self.world.at(now))
     }
 
     /// The status of the PodGroup behind a root, if it does not show it.

@@ -16,7 +16,7 @@ use crate::kind::{Kind, Target};
 use crate::lanes::Write;
 use crate::parsed::WorkloadState;
 use crate::project;
-use crate::project::status::Moment;
+use crate::project::status::At;
 use crate::world::root;
 use crate::world::store::{Known, Meta};
 
@@ -57,7 +57,7 @@ pub(crate) fn wants(
     job: &Known<JobFacts>,
     workload: Option<&Known<WorkloadState>>,
     held: bool,
-    at: jiff::Timestamp,
+    at: At,
 ) -> Vec<Write> {
     let facts = &job.facts;
     let mut writes = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn wants(
     if let Some(finished) = &facts.finished {
         if !state.facts.finished {
             let mut after = state.status.clone();
-            let moment = Moment { generation: workload.meta.generation, now: at };
+            let moment = at.of(workload.meta.generation);
             project::status::finish(&mut after, finished.succeeded, &finished.message, moment);
             writes.extend(status(&workload.meta, &state.status, &after));
         }
@@ -154,26 +154,22 @@ fn create(job: &JobFacts) -> Write {
 
 /// A Workload that has run for as long as it may, or that an admission check rejects, is deactivated; first it
 /// says why.
-pub(crate) fn deactivated(workload: &Known<WorkloadState>, at: jiff::Timestamp) -> Option<Write> {
+pub(crate) fn deactivated(workload: &Known<WorkloadState>, at: At) -> Option<Write> {
     let state = &workload.facts;
     if state.facts.is_rejected() && state.facts.active && !state.facts.finished {
         let message = project::status::rejection(&state.status);
         return deactivate(workload, (conditions::workload::reason::ADMISSION_CHECK, &message), at);
     }
-    state.facts.runs_until.filter(|until| *until <= at.as_millisecond())?;
+    state.facts.runs_until.filter(|until| *until <= at.now.as_millisecond())?;
     deactivate(workload, project::status::TIME_IS_OVER, at)
 }
 
 /// Deactivates a Workload; first it says why, so that its eviction has that reason after a crash, too.
-pub(crate) fn deactivate(
-    workload: &Known<WorkloadState>,
-    why: (&str, &str),
-    at: jiff::Timestamp,
-) -> Option<Write> {
+pub(crate) fn deactivate(workload: &Known<WorkloadState>, why: (&str, &str), at: At) -> Option<Write> {
     let state = &workload.facts;
     if !conditions::is_true(&state.status.conditions, conditions::workload::DEACTIVATION_TARGET) {
         let mut after = state.status.clone();
-        let moment = Moment { generation: workload.meta.generation, now: at };
+        let moment = at.of(workload.meta.generation);
         project::status::to_be_deactivated(&mut after, why, moment);
         return status(&workload.meta, &state.status, &after);
     }

@@ -17,7 +17,7 @@ use crate::kind::{Kind, Target};
 use crate::lanes::Write;
 use crate::parsed::WorkloadState;
 use crate::project;
-use crate::project::status::Moment;
+use crate::project::status::{At, Moment};
 use crate::world::done::Gone;
 use crate::world::store::Known;
 
@@ -45,7 +45,7 @@ pub(crate) fn wants(
     workload: Option<&Known<WorkloadState>>,
     held: bool,
     named: impl Fn(&Name) -> Option<Target>,
-    at: jiff::Timestamp,
+    at: At,
 ) -> Vec<Write> {
     let queue = group.queue.as_ref().or_else(|| members.queue());
     if queue.is_none() && workload.is_none() {
@@ -70,7 +70,7 @@ pub(crate) fn wants(
     let state = &workload.facts;
     let changed = |change: &dyn Fn(&mut WorkloadStatus, Moment)| {
         let mut after = state.status.clone();
-        change(&mut after, Moment { generation: workload.meta.generation, now: at });
+        change(&mut after, at.of(workload.meta.generation));
         batch::status(&workload.meta, &state.status, &after)
     };
     if workload.meta.terminating {

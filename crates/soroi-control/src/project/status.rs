@@ -17,19 +17,35 @@ use soroi_api::kueue::{
 use soroi_engine::decision::{self, PodSetAdmission, TopologyPlaces};
 use soroi_engine::event::PodSet;
 use soroi_engine::preempt::Cause;
-use soroi_engine::reason::{NotYet, Off, Preempted, Reason, UndoReason};
+use soroi_engine::reason::{Off, Preempted, UndoReason};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::dialect::Dialect;
 use crate::config::Requeuing;
 
-/// The Workload that is spoken of, and when.
+/// When something is said, and in which words.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// `metadata.generation` of the Workload as it was read.
-    pub generation: i64,
+pub struct At {
     /// Now.
     pub now: Timestamp,
+    /// Whose words.
+    pub dialect: Dialect,
+}
+
+impl At {
+    /// What is said of a Workload with this `metadata.generation`, as it was read.
+    pub fn of(self, generation: i64) -> Moment {
+        Moment { generation, now: self.now, dialect: self.dialect }
+    }
+}
+
+/// The Workload that is spoken of, when, and in which words.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    generation: i64,
+    now: Timestamp,
+    dialect: Dialect,
 }
 
 impl Moment {
@@ -37,22 +53,11 @@ impl Moment {
         let new = NewCondition {
             type_: kind,
             status: Some(holds),
-            reason,
+            reason: self.dialect.translated(reason),
             message,
             observed_generation: Some(self.generation),
         };
         conditions::set(&mut status.conditions, new, self.now);
-    }
-}
-
-/// The one word that goes with a reason for waiting (QuotaReserved=False), as Kueue 0.18 has it.
-pub fn pending_word(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::Off(Off::Deactivated) => word::PENDING,
-        Reason::Queue(_) | Reason::Off(_) => word::INADMISSIBLE,
-        Reason::NotYet(NotYet::Gated(_)) => word::ADMISSION_GATED,
-        Reason::NotYet(NotYet::OthersNotReady) => word::WAITING,
-        _ => word::PENDING,
     }
 }
 

@@ -86,7 +86,7 @@ fn what_can_be_carried_over() {
         health: {healthProbeBindAddress: '127.0.0.1:9000'}
         metrics: {enableClusterQueueResources: true}
         fairSharing: {preemptionStrategies: [LessThanInitialShare]}
-        featureGates: {TopologyAwareScheduling: true}
+        featureGates: {TopologyAwareScheduling: true, UnadmittedWorkloadsObservability: true}
         somethingNew: {deep: [1]}
     ";
     let text = text.replace("'::1'", "'[::1]'");
@@ -94,6 +94,8 @@ fn what_can_be_carried_over() {
         # From a config.kueue.x-k8s.io/v1beta1 Configuration.
         apiVersion: soroi.dev/v1alpha1
         kind: Configuration
+        compat:
+          reasons: "0.19"
         fairSharing:
           preemptionStrategies:
           - LessThanInitialShare

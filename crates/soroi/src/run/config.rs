@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Deserializer};
 use soroi_api::names;
+use soroi_control::config::Dialect;
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
 use soroi_engine::preempt::FairRule;
@@ -59,12 +60,39 @@ pub(crate) struct Configuration {
     pub(crate) requests: Requests,
     /// How this replica is called in events and in the lease; the host name by default.
     pub(crate) identity: Option<String>,
+    /// What others expect of what Soroi writes.
+    pub(crate) compat: Compat,
     /// How one replica is elected.
     pub(crate) leader_election: LeaderElection,
     /// Where health, readiness and metrics are served.
     pub(crate) http: Http,
     /// Admission and conversion over HTTPS; left out, they are not served.
     pub(crate) webhooks: Option<Webhooks>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Compat {
+    /// The Kueue whose reasons conditions and events of Workloads have.
+    reasons: Reasons,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum Reasons {
+    #[default]
+    #[serde(rename = "0.18")]
+    Kueue018,
+    #[serde(rename = "0.19")]
+    Kueue019,
+}
+
+impl From<Reasons> for Dialect {
+    fn from(reasons: Reasons) -> Self {
+        match reasons {
+            Reasons::Kueue018 => Self::Kueue018,
+            Reasons::Kueue019 => Self::Kueue019,
+        }
+    }
 }
 
 /// As in `soroi.dev/placement`.
@@ -339,6 +367,7 @@ impl Configuration {
             writes_in_flight: self.requests.in_flight,
             wait_for_pods_ready: self.wait_for_pods_ready.as_ref().map(WaitForPodsReady::rules),
             request_timeout_ms: millis(self.requests.timeout).unsigned_abs(),
+            dialect: self.compat.reasons.into(),
             ..soroi_control::Config::default()
         }
     }

@@ -12,7 +12,11 @@ use super::super::workload::tests::picture;
 use super::*;
 
 fn at(seconds: i64) -> Moment {
-    Moment { generation: 1, now: Timestamp::from_second(1_795_988_674 + seconds).unwrap() }
+    in_words_of(Dialect::default(), seconds)
+}
+
+fn in_words_of(dialect: Dialect, seconds: i64) -> Moment {
+    At { now: Timestamp::from_second(1_795_988_674 + seconds).unwrap(), dialect }.of(1)
 }
 
 fn pod_sets() -> Vec<PodSet> {
@@ -309,15 +313,6 @@ fn checks_hold_a_workload_back_and_start_anew_after_an_eviction() {
 }
 
 #[test]
-fn kinds_of_reasons_have_kueues_words() {
-    let queue = Reason::Queue(soroi_engine::reason::QueueProblem::LocalQueueMissing("q".into()));
-    assert_eq!(pending_word(&queue), "Inadmissible");
-    assert_eq!(pending_word(&Reason::Off(Off::Deactivated)), "Pending");
-    assert_eq!(pending_word(&Reason::NotYet(NotYet::Gated("g".into()))), "AdmissionGated");
-    assert_eq!(pending_word(&Reason::NamespaceMismatch), "Pending");
-}
-
-#[test]
 fn who_is_put_back_pauses_for_twice_as_long_each_time() {
     let rules = Requeuing { to_the_back: true, limit: None, base_secs: 60, max_secs: 300 };
     let mut status = WorkloadStatus::default();
@@ -401,4 +396,29 @@ fn a_check_that_says_retry_has_the_workload_pause() {
 fn who_is_rejected_says_by_which_checks() {
     let status = with_check(CheckState::Rejected, None);
     assert_eq!(rejection(&status), "Admission check(s): budget, were rejected");
+}
+
+#[test]
+fn in_the_words_of_0_19() {
+    let at = |seconds| in_words_of(Dialect::Kueue019, seconds);
+    let mut status = with_check(CheckState::Ready, None);
+    sync_admitted(&mut status, at(1));
+    status.admission_checks[0].state = CheckState::Pending;
+    sync_admitted(&mut status, at(2));
+    check(
+        &status,
+        expect![[r#"
+        0   QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue gpu-queue
+        2   Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"#]],
+    );
+    evict(&mut status, word::PREEMPTED, "for another", at(3));
+    give_back(&mut status, at(4));
+    check(
+        &status,
+        expect![[r#"
+        4   QuotaReserved=False PendingEvaluation: for another
+        2   Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready
+        3   Evicted=True Preempted: for another
+        4   Requeued=True Preempted: for another"#]],
+    );
 }

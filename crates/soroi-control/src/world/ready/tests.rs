@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use serde_json::{Value, json};
-use soroi_engine::event::Policy;
 
 use super::*;
-use crate::config::Requeuing;
+use crate::config::{Config, Requeuing};
 use crate::intake::Schedulers;
 use crate::kind::Kind;
 use crate::parsed::{self, Context};
@@ -26,7 +25,8 @@ fn world(rules: Option<WaitForPodsReady>, status: &Value) -> World {
         defaults: Default::default(),
         shared: Default::default(),
     };
-    let mut world = World::new(Arc::new(context), Policy::Unified, rules);
+    let mut world =
+        World::new(Arc::new(context), &Config { wait_for_pods_ready: rules, ..Config::default() });
     let container = json!({ "name": "main", "resources": { "requests": { "cpu": "1" } } });
     let set = json!({ "name": "main", "count": 2, "template": { "spec": { "containers": [container] } } });
     let workload = json!({

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use soroi_engine::event::{Event, Policy};
+use soroi_engine::event::Event;
 
 use super::*;
+use crate::config::Config;
 use crate::intake::Schedulers;
 use crate::parsed::{self, Context};
 
@@ -17,7 +18,7 @@ fn world() -> World {
         defaults: Default::default(),
         shared: Default::default(),
     };
-    World::new(Arc::new(context), Policy::Unified, None)
+    World::new(Arc::new(context), &Config::default())
 }
 
 /// Takes in an object as the API server would tell of it.

@@ -88,6 +88,9 @@ http: {bindAddress: '0.0.0.0:0'}
             identity: Some(
                 "blue",
             ),
+            compat: Compat {
+                reasons: Kueue018,
+            },
             leader_election: LeaderElection {
                 namespace: "here",
                 name: "there",
@@ -144,6 +147,7 @@ http: {bindAddress: '0.0.0.0:0'}
                     },
                 },
             ),
+            dialect: Kueue018,
         }"#]]
     .assert_eq(&format!("{:#?}", configuration.control(7, true, "blue")));
 }
@@ -197,7 +201,7 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `leaderElection`, `http`, `webhooks`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `compat`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(
@@ -211,6 +215,10 @@ fn mistakes_name_the_field() {
         expect![
             "fairSharing.preemptionStrategies: must be LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order"
         ],
+    );
+    check(
+        "compat: {reasons: '0.20'}\n",
+        expect!["compat.reasons: unknown variant `0.20`, expected `0.18` or `0.19`"],
     );
     check("timeouts: {start: 1}\n", expect!["timeouts.start: 1 has no unit: write 1s for seconds"]);
     check(
@@ -350,4 +358,12 @@ fn what_pods_cannot_charge_is_named() {
         resources.excludeResourcePrefixes: must not be there together with quotaCheckStrategy IgnoreUndeclared
         resources.deviceClassMappings: unknown field `deviceClassMappings`, expected one of `quotaCheckStrategy`, `excludeResourcePrefixes`, `transformations`
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn reasons_are_those_of_the_kueue_that_is_named() {
+    for (text, expected) in [("", Dialect::Kueue018), ("compat: {reasons: '0.19'}\n", Dialect::Kueue019)] {
+        let text = format!("apiVersion: soroi.dev/v1alpha1\nkind: Configuration\n{text}");
+        assert_eq!(parse(&text).unwrap().control(1, true, "a").dialect, expected);
+    }
 }
