@@ -97,6 +97,16 @@ fn quotas(engine: &Engine, found: &mut Vec<String>) {
     if known != by_volcano {
         found.push(format!("usage of Volcano Queues is {known:?}, gangs hold {by_volcano:?}"));
     }
+    let ready = engine.cluster.known_nodes().filter(|node| node.ready);
+    let mut there: BTreeMap<&Name, Sum> = BTreeMap::new();
+    for (resource, amount) in ready.flat_map(|node| &node.allocatable) {
+        *there.entry(resource).or_default() += Sum::from(*amount);
+    }
+    there.retain(|_, sum| *sum != 0);
+    let known: BTreeMap<_, _> = engine.quotas.volcano.totals().collect();
+    if known != there {
+        found.push(format!("Volcano Queues share {known:?}, ready nodes have {there:?}"));
+    }
     let mut anew = engine.quotas.kueue.clone();
     anew.rebuild();
     if engine.quotas.kueue.is_fresh() && engine.quotas.kueue.sums() != anew.sums() {

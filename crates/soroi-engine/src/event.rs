@@ -513,6 +513,8 @@ pub struct VolcanoQueue {
     pub parent: Option<Name>,
     /// Hard ceiling per resource; absent: none.
     pub capability: BTreeMap<Name, Amount>,
+    /// What is kept for it and those below it, per resource, whether they use it or not.
+    pub guarantee: BTreeMap<Name, Amount>,
     /// Larger goes first.
     pub priority: i32,
     /// It takes new gangs.

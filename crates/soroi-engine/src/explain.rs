@@ -48,6 +48,13 @@ impl Display for Reason {
                     let short = quantity(resource, *short);
                     write!(f, "insufficient capability for {resource} in Queue {queue}, {short} more needed")
                 }
+                VolcanoProblem::Guaranteed { resource, short } => {
+                    let short = quantity(resource, *short);
+                    write!(
+                        f,
+                        "insufficient {resource} beside what is guaranteed to other Queues than {queue}, {short} more needed"
+                    )
+                }
             },
             Self::ForeignScheduler { scheduler, policy } => {
                 write!(

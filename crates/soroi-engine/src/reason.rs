@@ -138,6 +138,13 @@ pub enum VolcanoProblem {
         /// What is missing.
         short: Amount,
     },
+    /// What there is in all is in use, or kept for other queues.
+    Guaranteed {
+        /// The resource.
+        resource: Name,
+        /// What is missing.
+        short: Amount,
+    },
 }
 
 /// An expected step of somebody else that is missing.

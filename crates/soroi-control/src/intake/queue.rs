@@ -322,16 +322,23 @@ pub fn volcano_queue(queue: &volcano::Queue) -> (event::VolcanoQueue, Option<Inv
     let root = &*name == volcano::ROOT_QUEUE;
     let state = queue.status.as_ref().and_then(|status| status.state);
     let mut invalid = None;
-    let mut capability = BTreeMap::new();
-    for (resource, quantity) in queue.spec.capability.iter().flatten() {
-        match amount(&format!("spec.capability[{resource}]"), resource, quantity) {
-            Ok(amount) => _ = capability.insert(Arc::from(resource.as_str()), amount),
-            Err(problem) => _ = invalid.get_or_insert(problem),
+    let mut amounts = |field: &str, list: Option<&soroi_api::Quantities>| {
+        let mut amounts = BTreeMap::new();
+        for (resource, quantity) in list.into_iter().flatten() {
+            match amount(&format!("{field}[{resource}]"), resource, quantity) {
+                Ok(amount) => _ = amounts.insert(Arc::from(resource.as_str()), amount),
+                Err(problem) => _ = invalid.get_or_insert(problem),
+            }
         }
-    }
+        amounts
+    };
+    let capability = amounts("spec.capability", queue.spec.capability.as_ref());
+    let guarantee = queue.spec.guarantee.as_ref().and_then(|kept| kept.resource.as_ref());
+    let guarantee = amounts("spec.guarantee.resource", guarantee);
     let fact = event::VolcanoQueue {
         parent: (!root).then(|| Arc::from(queue.spec.parent().unwrap_or(volcano::ROOT_QUEUE))),
         capability,
+        guarantee,
         priority: queue.spec.priority.unwrap_or(0),
         open: !matches!(state, Some(volcano::QueueState::Closed | volcano::QueueState::Closing)),
         invalid: invalid.as_ref().map(Invalid::reason),

@@ -15,7 +15,7 @@ use crate::minima::Minima;
 use crate::queue::{Blocker, CapabilityBlocker, Certificate, QuotaBlocker, Turn, WantIx};
 use crate::quota::volcano::NoRoom;
 use crate::quota::{Charge, FlavorResource, Sum, saturate};
-use crate::reason::{Reason, VolcanoProblem};
+use crate::reason::Reason;
 
 impl Engine {
     /// Decides one gang: all of it, or a certificate for it and all who want the same. Whether it took
@@ -91,7 +91,7 @@ impl Engine {
                 Some(self.quotas.kueue.available(&it.queue, &it.what))
             }
             Blocker::CapabilityShort(it) | Blocker::CapabilityEnough(it) => {
-                Some(self.quotas.volcano.left(&it.queue, &it.resource).into())
+                Some(self.quotas.volcano.left(&it.limit).into())
             }
             Blocker::Places(_) | Blocker::AnyRoom => None,
         }
@@ -351,17 +351,14 @@ impl Engine {
         queue: &Name,
         need: &BTreeMap<Name, Amount>,
     ) -> Result<BTreeSet<Blocker>, NoAnswer> {
-        let ceiling = |(queue, resource, needed)| CapabilityBlocker { queue, resource, needed };
+        let ceiling = |(limit, needed)| CapabilityBlocker { limit, needed };
         let enough = |held: Vec<_>| held.into_iter().map(ceiling).map(Blocker::CapabilityEnough);
-        let NoRoom { held, queue, problem } = match self.quotas.volcano.room(queue, need) {
+        let NoRoom { held, short, queue, problem } = match self.quotas.volcano.room(queue, need) {
             Ok(held) => return Ok(enough(held).collect()),
             Err(no_room) => no_room,
         };
         let mut blockers: BTreeSet<Blocker> = enough(held).collect();
-        if let VolcanoProblem::OverCapability { resource, .. } = &problem {
-            let needed = need.get(resource).copied().unwrap_or(0);
-            blockers.insert(Blocker::CapabilityShort(ceiling((queue.clone(), resource.clone(), needed))));
-        }
+        blockers.extend(short.map(ceiling).map(Blocker::CapabilityShort));
         let reason = Reason::VolcanoQueue { queue, problem };
         Err(NoAnswer { reason, blockers, shortages: BTreeSet::new(), unmet: None })
     }

@@ -1,11 +1,14 @@
 //! Taking in what the world tells. Facts are stored, nodes and quota trees follow at once; what
 //! follows for gangs is left to the next decision, so that the order of arrival does not matter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Occupant;
 use crate::engine::Engine;
-use crate::event::{Event, Gang, GangId, LocalQueue, Millis, Name, Node, Plan, Pod, PodPhase, PodUid};
+use crate::event::{
+    Amount, Event, Gang, GangId, LocalQueue, Millis, Name, Node, Plan, Pod, PodPhase, PodUid,
+};
+use crate::quota::Sum;
 
 impl Engine {
     pub(crate) fn take_in(&mut self, event: Event, now: Millis) {
@@ -77,13 +80,29 @@ impl Engine {
         } else {
             self.world.unready_since.entry(node.name.clone()).or_insert(now);
         }
+        let before = usable(self.cluster.node(&node.name));
         if self.cluster.upsert_node(node) {
             self.touch_lingering();
+        }
+        self.there_is(&before, &usable(self.cluster.node(&node.name)));
+    }
+
+    /// Tells the trees what there is in all.
+    fn there_is(&mut self, before: &BTreeMap<Name, Amount>, now: &BTreeMap<Name, Amount>) {
+        if before == now {
+            return;
+        }
+        let amount = |of: &BTreeMap<Name, Amount>, name: &Name| Sum::from(of.get(name).copied().unwrap_or(0));
+        let named: BTreeSet<&Name> = before.keys().chain(now.keys()).collect();
+        for name in named {
+            self.quotas.volcano.change_total(name, amount(now, name) - amount(before, name));
         }
     }
 
     fn node_gone(&mut self, name: &Name, now: Millis) {
+        let before = usable(self.cluster.node(name));
         if self.cluster.remove_node(name) {
+            self.there_is(&before, &BTreeMap::new());
             self.world.unready_since.entry(name.clone()).or_insert(now);
             self.touch_lingering();
         }
@@ -252,4 +271,9 @@ impl Seen {
             index: pod.index,
         }
     }
+}
+
+/// What a node has for pods; nothing while it is not ready.
+fn usable(node: Option<&Node>) -> BTreeMap<Name, Amount> {
+    node.filter(|node| node.ready).map(|node| node.allocatable.clone()).unwrap_or_default()
 }

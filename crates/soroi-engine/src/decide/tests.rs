@@ -5,6 +5,7 @@ pub(crate) mod board;
 mod checks;
 mod counts;
 mod fair;
+mod guarantees;
 mod implied;
 mod life;
 mod neighbours;

@@ -50,9 +50,10 @@ fn same_place(a: &PlaceProblem, b: &PlaceProblem) -> bool {
 }
 
 fn same_volcano_problem(a: &VolcanoProblem, b: &VolcanoProblem) -> bool {
-    use VolcanoProblem::OverCapability;
+    use VolcanoProblem::{Guaranteed, OverCapability};
     match (a, b) {
-        (OverCapability { resource: a, .. }, OverCapability { resource: b, .. }) => a == b,
+        (OverCapability { resource: a, .. }, OverCapability { resource: b, .. })
+        | (Guaranteed { resource: a, .. }, Guaranteed { resource: b, .. }) => a == b,
         _ => a == b,
     }
 }

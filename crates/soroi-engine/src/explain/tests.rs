@@ -93,6 +93,10 @@ fn wording() {
             queue: "q".into(),
             problem: VolcanoProblem::OverCapability { resource: "cpu".into(), short: 500 },
         },
+        Reason::VolcanoQueue {
+            queue: "q".into(),
+            problem: VolcanoProblem::Guaranteed { resource: "cpu".into(), short: 500 },
+        },
         Reason::ForeignScheduler { scheduler: "mine".into(), policy: Policy::Unified },
         Reason::NotAdmittedWith { pod_set: "main-2".into() },
         Reason::NotYet(NotYet::MembersMissing(Lack { role: None, have: 2, need: 4 })),
@@ -118,6 +122,7 @@ fn wording() {
         ClusterQueue cq is inactive: it references missing ResourceFlavor(s): a,b
         waiting behind ns/first, the head of its StrictFIFO ClusterQueue
         insufficient capability for cpu in Queue q, 500m more needed
+        insufficient cpu beside what is guaranteed to other Queues than q, 500m more needed
         pods name the scheduler mine, but placement policy Unified needs Soroi's
         the group was admitted without pod set main-2: its pods start with the group's next admission
         waiting for pods of the group: 2 of 4 exist

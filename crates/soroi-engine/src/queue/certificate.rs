@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::WantIx;
 use crate::event::{Amount, Name};
+use crate::quota::volcano::Limit;
 use crate::quota::{FlavorResource, Quotas, Sum};
 use crate::reason::Reason;
 
@@ -30,9 +31,9 @@ pub enum Blocker {
     QuotaShort(QuotaBlocker),
     /// The ClusterQueue has this available.
     QuotaEnough(QuotaBlocker),
-    /// The Volcano Queue's capability leaves less than this.
+    /// A limit of a Volcano Queue leaves less than this.
     CapabilityShort(CapabilityBlocker),
-    /// The Volcano Queue's capability leaves this.
+    /// A limit of a Volcano Queue leaves this.
     CapabilityEnough(CapabilityBlocker),
     /// Nodes have too few places; the number names a shortage that the placement side watches.
     Places(ShortageIx),
@@ -56,10 +57,8 @@ pub struct QuotaBlocker {
 /// A resource in a Volcano Queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CapabilityBlocker {
-    /// The queue.
-    pub queue: Name,
-    /// The resource.
-    pub resource: Name,
+    /// The queue, the resource, and what limits it.
+    pub limit: Limit,
     /// What must be left.
     pub needed: Amount,
 }
@@ -75,8 +74,8 @@ type Thresholds<N> = BTreeSet<(N, WantIx)>;
 pub struct Index {
     quota_short: BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
     quota_enough: BTreeMap<(Name, FlavorResource), BTreeMap<Name, Thresholds<Sum>>>,
-    capability_short: BTreeMap<(Name, Name), Thresholds<Amount>>,
-    capability_enough: BTreeMap<(Name, Name), Thresholds<Amount>>,
+    capability_short: BTreeMap<Limit, Thresholds<Amount>>,
+    capability_enough: BTreeMap<Limit, Thresholds<Amount>>,
     by_shortage: BTreeMap<ShortageIx, BTreeSet<WantIx>>,
     any_room: BTreeSet<WantIx>,
     /// Shortages that no certificate names any more.
@@ -88,7 +87,7 @@ pub struct Index {
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
     quota: BTreeSet<(Name, FlavorResource)>,
-    capability: BTreeSet<(Name, Name)>,
+    capability: BTreeSet<Limit>,
 }
 
 impl Moved {
@@ -105,10 +104,10 @@ impl Index {
                 Blocker::QuotaShort(it) => insert_quota(&mut self.quota_short, it, want),
                 Blocker::QuotaEnough(it) => insert_quota(&mut self.quota_enough, it, want),
                 Blocker::CapabilityShort(it) => {
-                    self.capability_short.entry(it.key()).or_default().insert((it.needed, want));
+                    self.capability_short.entry(it.limit.clone()).or_default().insert((it.needed, want));
                 }
                 Blocker::CapabilityEnough(it) => {
-                    self.capability_enough.entry(it.key()).or_default().insert((it.needed, want));
+                    self.capability_enough.entry(it.limit.clone()).or_default().insert((it.needed, want));
                 }
                 Blocker::Places(shortage) => {
                     self.by_shortage.entry(*shortage).or_default().insert(want);
@@ -124,10 +123,10 @@ impl Index {
                 Blocker::QuotaShort(it) => remove_quota(&mut self.quota_short, it, want),
                 Blocker::QuotaEnough(it) => remove_quota(&mut self.quota_enough, it, want),
                 Blocker::CapabilityShort(it) => {
-                    remove_from(&mut self.capability_short, &it.key(), &(it.needed, want));
+                    remove_from(&mut self.capability_short, &it.limit, &(it.needed, want));
                 }
                 Blocker::CapabilityEnough(it) => {
-                    remove_from(&mut self.capability_enough, &it.key(), &(it.needed, want));
+                    remove_from(&mut self.capability_enough, &it.limit, &(it.needed, want));
                 }
                 Blocker::Places(shortage) => {
                     remove_from(&mut self.by_shortage, shortage, &want);
@@ -156,7 +155,7 @@ impl Index {
             }
         }
         for moved in quotas.volcano.take_moved() {
-            let left = quotas.volcano.left(&moved.0, &moved.1);
+            let left = quotas.volcano.left(&moved);
             let short = self.capability_short.get(&moved).into_iter();
             falsified.extend(short.flat_map(|wants| at_most(wants, left, WantIx::MAX)));
             let enough = self.capability_enough.get(&moved).into_iter();
@@ -207,12 +206,6 @@ impl Index {
         let mut ended = std::mem::take(&mut self.ended);
         ended.retain(|shortage| !self.by_shortage.contains_key(shortage));
         ended
-    }
-}
-
-impl CapabilityBlocker {
-    fn key(&self) -> (Name, Name) {
-        (self.queue.clone(), self.resource.clone())
     }
 }
 

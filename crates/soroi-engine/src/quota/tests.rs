@@ -210,6 +210,7 @@ fn volcano_ceilings_at_every_level() {
         name: name.into(),
         parent: parent.map(Into::into),
         capability: ceiling.map(|amount| (Name::from("gpu"), amount)).into_iter().collect(),
+        guarantee: BTreeMap::new(),
         priority: 0,
         open,
         invalid: None,

@@ -3,6 +3,8 @@
 //! `job train pods=4 gpu=1` is a whole Job; this module is the one place that says which. Knows
 //! the shapes of the API's objects; never a client.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::ParseError;
@@ -205,8 +207,18 @@ fn local_queue(words: &mut Words) -> Result<Vec<Value>, ParseError> {
 
 fn volcano_queue(words: &mut Words) -> Result<Vec<Value>, ParseError> {
     let name = words.next("the queue's name")?;
+    let guarantee = words.prefixed("keep:");
+    let guarantee = guarantee.iter().map(|(key, amount)| (super::words::resource_name(key), amount));
+    let guarantee: BTreeMap<String, &String> = guarantee.collect();
+    let parent = words.option("parent");
     let capability = words.resources();
     let mut spec = json!({"weight": words.number("weight")?.unwrap_or(1)});
+    if !guarantee.is_empty() {
+        (spec["guarantee"], spec["deserved"]) = (json!({ "resource": guarantee }), json!(guarantee));
+    }
+    if let Some(parent) = parent {
+        spec["parent"] = parent.into();
+    }
     if !capability.is_empty() {
         spec["capability"] = json!(capability);
     }

@@ -309,7 +309,9 @@ fn a_volcano_queue_takes_gangs_unless_it_says_that_it_does_not() {
             && open("{allocated: {}, state: Unknown}")
     );
     assert!(!open("{allocated: {}, state: Closing}") && !open("{allocated: {}, state: Closed}"));
-    let queue = read("{capability: {cpu: 2, example.com/gpu: '4'}, priority: 3}", "{allocated: {}}").0;
+    let text =
+        "{capability: {cpu: 2, example.com/gpu: '4'}, guarantee: {resource: {cpu: 500m}}, priority: 3}";
+    let queue = read(text, "{allocated: {}}").0;
     expect![[r#"
         VolcanoQueue {
             name: "q",
@@ -319,6 +321,9 @@ fn a_volcano_queue_takes_gangs_unless_it_says_that_it_does_not() {
             capability: {
                 "cpu": 2000,
                 "example.com/gpu": 4,
+            },
+            guarantee: {
+                "cpu": 500,
             },
             priority: 3,
             open: true,
@@ -333,6 +338,9 @@ fn a_volcano_queue_takes_gangs_unless_it_says_that_it_does_not() {
     assert_eq!(queue.capability.len(), 1);
     assert_eq!(queue.invalid, invalid.as_ref().map(Invalid::reason));
     expect![[r#"spec.capability[cpu]: quantity "many": expected a number at position 0"#]]
+        .assert_eq(&invalid.unwrap().to_string());
+    let (_, invalid) = read("{guarantee: {resource: {cpu: much}}}", "{allocated: {}}");
+    expect![[r#"spec.guarantee.resource[cpu]: quantity "much": expected a number at position 0"#]]
         .assert_eq(&invalid.unwrap().to_string());
 }
 

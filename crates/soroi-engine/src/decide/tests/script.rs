@@ -75,6 +75,14 @@ impl<'a> Words<'a> {
         self.values.iter().filter_map(amount).collect()
     }
 
+    /// `keep:gpu=2`.
+    fn kept(&self) -> BTreeMap<Name, Amount> {
+        let amount = |(key, value): &(&str, &str)| {
+            Some((resource(key.strip_prefix("keep:")?)?, value.parse().expect("a number")))
+        };
+        self.values.iter().filter_map(amount).collect()
+    }
+
     fn labels(&self) -> Labels {
         let label = |(key, value): &(&str, &str)| Some((key.strip_prefix('@')?.into(), (*value).into()));
         self.values.iter().filter_map(label).collect()
@@ -191,6 +199,7 @@ pub(crate) fn command(board: &mut Board, line: &str) {
                 name: words.name.into(),
                 parent: words.get("parent").map(Into::into),
                 capability: words.amounts(),
+                guarantee: words.kept(),
                 priority: words.number("prio").unwrap_or(0),
                 open: !words.has("closed"),
                 invalid: None,
