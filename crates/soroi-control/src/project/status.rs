@@ -94,10 +94,9 @@ pub fn undo_words(reason: &UndoReason, namespace: &str, name: &str) -> (&'static
         UndoReason::ClusterQueueStopped => {
             (word::CLUSTER_QUEUE_STOPPED, "The ClusterQueue is stopped".into())
         }
-        UndoReason::Orphaned => (
-            word::NODE_FAILURES,
-            "The workload held quota, and nothing of it could run after a restart".into(),
-        ),
+        UndoReason::Orphaned => {
+            (word::NODE_FAILURES, "The workload held quota, and nothing of it could run with that".into())
+        }
         UndoReason::Preempted(by) => (word::PREEMPTED, preemption(by, &by.by, None)),
         UndoReason::Interrupted => {
             (word::NODE_FAILURES, "The workload was being taken back when the leadership changed".into())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::admit::charge_of;
-use super::gang::{GangState, Held, SeatKind, SeatRef, SeatSet, SeatState};
+use super::gang::{GangState, Held, Phase, SeatKind, SeatRef, SeatSet, SeatState};
 use crate::cluster::{Cluster, Occupant};
 use crate::decision::Decision;
 use crate::engine::Engine;
@@ -14,6 +14,9 @@ use crate::world::World;
 
 /// Seats of members that run or have done their part.
 pub(crate) const RUN: [SeatKind; 2] = [SeatKind::Bound, SeatKind::Done];
+/// All seats.
+const SEATS: [SeatKind; 6] =
+    [SeatKind::Open, SeatKind::Done, SeatKind::Vacating, SeatKind::Promised, SeatKind::Sent, SeatKind::Bound];
 /// Seats of members that exist.
 pub(crate) const EXIST: [SeatKind; 4] = [SeatKind::Bound, SeatKind::Done, SeatKind::Sent, SeatKind::Promised];
 
@@ -236,7 +239,7 @@ impl Engine {
             state.undos = 0;
         }
         let seats: usize = held.sets.iter().map(|set| set.seats.len()).sum();
-        if there as usize == seats && !held.settled && held.phase == super::gang::Phase::Committed {
+        if there as usize == seats && !held.settled && held.phase == Phase::Committed {
             held.settled = true;
             out.push(Decision::Settled(id.clone()));
         }
@@ -249,6 +252,12 @@ impl Engine {
         let held = self.gangs[id].held.as_ref()?;
         if held.parked {
             // It gets places as soon as its checks are known to be passed, or leaves then.
+            return None;
+        }
+        let seats = need.lack(held.by_role(&SEATS));
+        if seats.is_some() && !held.started() && held.phase == Phase::Committed {
+            // Whoever was bound there, for whom it holds what it holds, is gone: the others will never do.
+            self.undo(id, UndoReason::Orphaned, out);
             return None;
         }
         let retry = Some(held.retry_at).filter(|at| *at > now);

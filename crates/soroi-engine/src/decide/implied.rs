@@ -25,6 +25,10 @@ impl Engine {
         let pays = admission.cluster_queue.is_some();
         self.waiting.leave(&fact.id);
         self.hold(admission, Phase::Committed, now);
+        if let Some(held) = self.gangs.get_mut(&fact.id).and_then(|state| state.held.as_mut()) {
+            // Its places are where its members are, not to be found when checks are passed.
+            held.parked = false;
+        }
         if pays {
             self.write_places(&fact.id, now, out);
         }

@@ -104,3 +104,42 @@ fn half_a_gang_that_cannot_be_completed_leaves() {
         "#]],
     );
 }
+
+/// Objects of different kinds are heard of in any order: a group that is made again at once may seem to have
+/// a pod that was bound for the one before.
+#[test]
+fn what_a_pod_of_the_group_before_seemed_to_hold_is_given_back_with_it() {
+    check(
+        "
+        node a gpu=4
+        pod ring-0 of=ring node=a gpu=1
+        gang ring worker:1:gpu=1 min=3
+        commit ring
+        gone ring-0
+        change ring count=3
+        wait 2s
+        show
+        ",
+        expect![[r#"
+            node a gpu=4
+            pod ring-0 of=ring node=a gpu=1
+            gang ring worker:1:gpu=1 min=3
+              settled ring
+            commit ring
+            gone ring-0
+              undo ring: Orphaned
+              pending ring: waiting for pods of the group: 1 of 3 exist
+            change ring count=3
+              pending ring: pausing before it is tried again
+            wait 2s
+              admit ring; workerx3 a*3
+              bind ring-0 to a
+              bind ring-1 to a
+              bind ring-2 to a
+              settled ring
+            show
+              a: ring-0 ring-1 ring-2
+              ring: committed, 3 running
+        "#]],
+    );
+}
