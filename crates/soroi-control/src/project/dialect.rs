@@ -56,9 +56,10 @@ fn granular(reason: &Reason) -> &'static str {
         Reason::Off(Off::Deactivated | Off::SuspendedByUser) => word::DEACTIVATED,
         Reason::Queue(QueueProblem::LocalQueueStopped(_) | QueueProblem::ClusterQueueInactive(..))
         | Reason::VolcanoQueue { problem: VolcanoProblem::Closed, .. } => word::SUSPENDED,
-        Reason::VolcanoQueue { problem: VolcanoProblem::OverCapability { .. }, .. } => {
-            word::WAITING_FOR_QUOTA
-        }
+        Reason::VolcanoQueue {
+            problem: VolcanoProblem::OverCapability { .. } | VolcanoProblem::Guaranteed { .. },
+            ..
+        } => word::WAITING_FOR_QUOTA,
         Reason::Queue(_)
         | Reason::VolcanoQueue { .. }
         | Reason::NamespaceMismatch
