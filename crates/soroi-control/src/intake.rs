@@ -34,6 +34,7 @@ mod neighbours;
 pub mod node;
 pub mod plan;
 pub mod pod;
+mod preferences;
 pub mod queue;
 mod request;
 pub mod selector;

@@ -26,7 +26,7 @@ pub(crate) use needs::{Need, ShapeIx};
 pub(crate) use ranks::{RANK_BITS, Rank, Ranks};
 
 use crate::event::{GangId, Name, Node, PodUid, Shape, Who};
-use crate::fit::Ask;
+use crate::fit::{Ask, has_soft_taint};
 use crate::resources::{ResourceNames, Space};
 use crate::topology::{Grain, Topologies, View};
 use needs::Needs;
@@ -114,6 +114,8 @@ pub struct Cluster {
     by_name: BTreeMap<Name, NodeIx>,
     ranks: Ranks<Name>,
     known: u32,
+    /// Known nodes with a taint that would rather have pods elsewhere.
+    soft_taints: u32,
     versions: u64,
     needs: Needs,
     occupants: BTreeMap<Occupant, Charge>,
@@ -145,7 +147,9 @@ impl Cluster {
             self.known += 1;
         }
         slot.space.set_allocatable(&node.allocatable, &mut self.names);
-        slot.facts = Some(node.clone());
+        let before = slot.facts.replace(node.clone());
+        self.soft_taints += u32::from(has_soft_taint(node));
+        self.soft_taints -= u32::from(before.as_ref().is_some_and(has_soft_taint));
         self.facts_changed(ix, labels_changed);
         true
     }
@@ -157,9 +161,8 @@ impl Cluster {
         debug_assert_eq!(self.savepoints, 0, "facts are not tried out");
         let Some(&ix) = self.by_name.get(name) else { return false };
         let slot = &mut self.nodes[ix.index()];
-        if slot.facts.take().is_none() {
-            return false;
-        }
+        let Some(before) = slot.facts.take() else { return false };
+        self.soft_taints -= u32::from(has_soft_taint(&before));
         self.known -= 1;
         slot.space.set_allocatable(&BTreeMap::new(), &mut self.names);
         self.facts_changed(ix, true);
@@ -297,6 +300,10 @@ impl Cluster {
             charges[charge.node.index()] += 1;
             spaces[charge.node.index()].charge(&charge.need.requests, 1);
         }
+        let soft_taints = self.known_nodes().filter(|node| has_soft_taint(node)).count();
+        if self.soft_taints as usize != soft_taints {
+            found.push(format!("{} nodes with soft taints, counted {soft_taints}", self.soft_taints));
+        }
         for (ix, slot) in self.nodes.iter().enumerate() {
             if slot.space != spaces[ix] {
                 found
@@ -373,6 +380,11 @@ impl Cluster {
 
     pub(crate) fn slot_of(&self, node: NodeIx) -> &NodeSlot {
         &self.nodes[node.index()]
+    }
+
+    /// Whether any node would rather have pods elsewhere.
+    pub(crate) fn has_soft_taints(&self) -> bool {
+        self.soft_taints > 0
     }
 
     pub(crate) fn topologies(&self) -> &Topologies {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use crate::minima::Minima;
 pub use neighbours::{HostPort, Neighbours, PodSelector, PodTerm, Protocol, Spread, Unserved, Who};
+pub use preferences::Preferences;
 pub use volumes::{Attached, Claim, ClaimKey, ClaimProblem, ClaimState, Volume, ZONE_LABELS};
 
 mod neighbours;
+mod preferences;
 mod volumes;
 
 /// A Kubernetes name, label key or value: cheap to clone, compared as a whole.
@@ -202,6 +204,8 @@ pub struct Shape {
     pub tolerations: Vec<Toleration>,
     /// What it demands of other pods, if anything.
     pub neighbours: Option<Arc<Neighbours>>,
+    /// What it would like, if anything: chooses among places, and never keeps it from one.
+    pub prefers: Option<Arc<Preferences>>,
     /// The claims that it mounts: sorted, each once.
     pub claims: Vec<ClaimKey>,
     /// Something else that it needs, and nobody here can promise.
@@ -212,10 +216,20 @@ impl Shape {
     /// The same without what only the scheduler that binds it must look at.
     #[must_use]
     pub fn without_neighbours(self: &Arc<Self>) -> Arc<Self> {
-        match (&self.neighbours, &self.claims[..], self.unserved) {
-            (None, [], None) => self.clone(),
-            _ => Arc::new(Self { neighbours: None, claims: Vec::new(), unserved: None, ..(**self).clone() }),
+        let of_others = self.prefers.as_ref().filter(|prefers| prefers.mind_others());
+        if self.neighbours.is_none()
+            && self.claims.is_empty()
+            && self.unserved.is_none()
+            && of_others.is_none()
+        {
+            return self.clone();
         }
+        let mut alone = (**self).clone();
+        if let Some(prefers) = of_others {
+            let of_nodes = Preferences { nodes: prefers.nodes.clone(), ..Preferences::default() };
+            alone.prefers = Some(of_nodes).filter(|prefers| !prefers.is_empty()).map(Arc::new);
+        }
+        Arc::new(Self { neighbours: None, claims: Vec::new(), unserved: None, ..alone })
     }
 }
 

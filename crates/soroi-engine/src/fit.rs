@@ -74,6 +74,25 @@ pub(crate) fn selects_node(ask: &Ask, node: &Node) -> bool {
         && has_affinity(&ask.shape, node)
 }
 
+/// Whether a node would rather have pods elsewhere that do not tolerate it.
+pub(crate) fn has_soft_taint(node: &Node) -> bool {
+    node.taints.iter().any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
+}
+
+/// How many of a node's taints would rather have the pod elsewhere (kube-scheduler 1.36, the score of
+/// TaintToleration).
+pub(crate) fn disliked(ask: &Ask, node: &Node) -> u32 {
+    let soft = node.taints.iter().filter(|taint| taint.effect == TaintEffect::PreferNoSchedule);
+    u32::try_from(soft.filter(|taint| !ask.tolerates(taint)).count()).unwrap_or(u32::MAX)
+}
+
+/// How much the pod would like the node for itself (kube-scheduler 1.36, the score of NodeAffinity).
+pub(crate) fn liked(shape: &Shape, node: &Node) -> u32 {
+    let terms = shape.prefers.iter().flat_map(|prefers| &prefers.nodes);
+    let meant = terms.filter(|(_, term)| term_matches(term, node));
+    meant.fold(0, |sum, (weight, _)| sum.saturating_add(*weight))
+}
+
 fn has_affinity(shape: &Shape, node: &Node) -> bool {
     shape.node_affinity.as_ref().is_none_or(|terms| terms.iter().any(|term| term_matches(term, node)))
 }

@@ -16,6 +16,11 @@ use soroi_engine::event::{
 
 use super::{Invalid, selector, some_name};
 
+/// A spread constraint that must be met.
+const MUST: &str = "DoNotSchedule";
+/// One that should.
+pub(super) const SHOULD: &str = "ScheduleAnyway";
+
 /// What the pod demands; `None` if nothing.
 ///
 /// # Errors
@@ -33,7 +38,7 @@ pub(super) fn neighbours(spec: &PodSpec, who: &Who) -> Result<Option<Arc<Neighbo
         ports: ports(spec)?,
         affinity: terms(&format!("affinity.podAffinity.{required}"), near, who)?,
         anti_affinity: terms(&format!("affinity.podAntiAffinity.{required}"), apart, who)?,
-        spread: spread(spec.topology_spread_constraints.as_ref(), who)?,
+        spread: spread(spec, who, MUST)?,
     };
     Ok((!demands.is_empty()).then(|| Arc::new(demands)))
 }
@@ -89,7 +94,7 @@ fn terms(field: &str, list: Option<&Vec<PodAffinityTerm>>, who: &Who) -> Result<
 
 /// Without namespaces and without a selector of namespaces, the pod's own is meant
 /// (kube-scheduler, `getNamespacesFromPodAffinityTerm`).
-fn term(term: &PodAffinityTerm, who: &Who) -> Result<PodTerm, Invalid> {
+pub(super) fn term(term: &PodAffinityTerm, who: &Who) -> Result<PodTerm, Invalid> {
     let of_namespaces = term.namespace_selector.as_ref().map(selector::label_selector).transpose();
     let namespace_selector = of_namespaces.map_err(|problem| problem.within("namespaceSelector"))?;
     let mut namespaces: Vec<Name> =
@@ -114,10 +119,14 @@ fn term(term: &PodAffinityTerm, who: &Who) -> Result<PodTerm, Invalid> {
     })
 }
 
-fn spread(list: Option<&Vec<TopologySpreadConstraint>>, who: &Who) -> Result<Vec<Spread>, Invalid> {
+/// The topology spread constraints of the pod that are of this kind ([`MUST`] or [`SHOULD`]).
+///
+/// # Errors
+/// [`Invalid`] on the field, within the pod's `spec`.
+pub(super) fn spread(spec: &PodSpec, who: &Who, kind: &str) -> Result<Vec<Spread>, Invalid> {
     let mut constraints = Vec::new();
-    for (at, one) in list.into_iter().flatten().enumerate() {
-        let parsed = constraint(one, who);
+    for (at, one) in spec.topology_spread_constraints.iter().flatten().enumerate() {
+        let parsed = constraint(one, who, kind);
         constraints
             .extend(parsed.map_err(|problem| problem.within(&format!("topologySpreadConstraints[{at}]")))?);
     }
@@ -126,10 +135,10 @@ fn spread(list: Option<&Vec<TopologySpreadConstraint>>, who: &Who) -> Result<Vec
     Ok(constraints)
 }
 
-fn constraint(one: &TopologySpreadConstraint, who: &Who) -> Result<Option<Spread>, Invalid> {
+fn constraint(one: &TopologySpreadConstraint, who: &Who, kind: &str) -> Result<Option<Spread>, Invalid> {
     match one.when_unsatisfiable.as_str() {
-        "DoNotSchedule" => {}
-        "ScheduleAnyway" => return Ok(None),
+        this if this == kind => {}
+        MUST | SHOULD => return Ok(None),
         other => return Err(Invalid::new("whenUnsatisfiable", format!("unknown value \"{other}\""))),
     }
     let at_least_one = |field: &str, number: i32| match u32::try_from(number) {

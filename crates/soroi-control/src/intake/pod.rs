@@ -7,6 +7,7 @@ use soroi_api::labels::{kubernetes as kubernetes_keys, kueue as kueue_keys, volc
 use soroi_engine::event::{self, Millis, Name, PodPhase, Shape, TopologyRequest, Who};
 
 use super::neighbours::neighbours;
+use super::preferences::preferences;
 use super::{Invalid, group_key, labels, millis, request, selector, some_name, topology, volume};
 
 /// Which pods we may bind.
@@ -202,6 +203,7 @@ pub(super) fn shape(
         node_affinity: selector::node_affinity(spec.affinity.as_ref()).map_err(|e| e.within("spec"))?,
         tolerations: selector::tolerations(spec.tolerations.as_ref()).map_err(|e| e.within("spec"))?,
         neighbours: neighbours(spec, who).map_err(|e| e.within("spec"))?,
+        prefers: preferences(spec, who).map_err(|e| e.within("spec"))?,
         claims,
         unserved: devices.then_some(event::Unserved::ResourceClaims).or(own_volumes),
     })

@@ -110,7 +110,11 @@ pub(super) fn node_terms(terms: &[ApiTerm], field: &str) -> Result<Vec<NodeSelec
     each.map(|(at, term)| node_term(term).map_err(|e| e.within(&format!("{field}[{at}]")))).collect()
 }
 
-fn node_term(term: &ApiTerm) -> Result<NodeSelectorTerm, Invalid> {
+/// One term of a node selector.
+///
+/// # Errors
+/// [`Invalid`] on the expression.
+pub(super) fn node_term(term: &ApiTerm) -> Result<NodeSelectorTerm, Invalid> {
     type Read = fn(&str, &str, Option<&[String]>) -> Result<Expression, Invalid>;
     let list = |field: &str, list: Option<&Vec<NodeSelectorRequirement>>, read: Read| {
         let each = list.into_iter().flatten().enumerate();

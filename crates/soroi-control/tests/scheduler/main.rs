@@ -71,21 +71,22 @@ fn the_same_nodes_as_kube_scheduler() {
     assert!(tally.pods - tally.refused >= 20_000, "most pods must be valid");
     let share = f64::from(tally.feasible) / f64::from(tally.nodes);
     assert!((0.1..0.9).contains(&share), "{share} of all nodes are feasible");
-    for plugin in [
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-        "NodeResourcesFit",
-        "InterPodAffinity",
-        "PodTopologySpread",
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeZone",
+    // How often each plugin says no at least. Limits of drivers are drawn on few nodes.
+    for (plugin, least) in [
+        ("NodeUnschedulable", 500),
+        ("TaintToleration", 500),
+        ("NodeAffinity", 500),
+        ("NodePorts", 500),
+        ("NodeResourcesFit", 500),
+        ("InterPodAffinity", 500),
+        ("PodTopologySpread", 500),
+        ("VolumeBinding", 500),
+        ("VolumeRestrictions", 500),
+        ("NodeVolumeLimits", 100),
+        ("VolumeZone", 500),
     ] {
         let count = tally.plugins.get(plugin).copied().unwrap_or_default();
-        assert!(count > 100, "{plugin} says no to {count} only");
+        assert!(count > least, "{plugin} says no to {count} only");
     }
 }
 

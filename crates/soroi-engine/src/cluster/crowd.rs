@@ -183,14 +183,15 @@ impl Crowd {
 
     /// What of a pod matters to where it may be, beside its shape: nothing, mostly.
     pub(super) fn seen_as(&self, who: &Arc<Who>, shape: &Shape) -> Option<Arc<Who>> {
-        let demands = shape.neighbours.as_deref();
-        let own: Vec<&PodSelector> = demands
-            .into_iter()
-            .flat_map(|demands| {
-                let terms = demands.affinity.iter().chain(&demands.anti_affinity).map(|term| &term.pods);
-                terms.chain(demands.spread.iter().map(|spread| &spread.pods))
-            })
-            .collect();
+        let demands = shape.neighbours.as_deref().into_iter().flat_map(|demands| {
+            let terms = demands.affinity.iter().chain(&demands.anti_affinity).map(|term| &term.pods);
+            terms.chain(demands.spread.iter().map(|spread| &spread.pods))
+        });
+        let liked = shape.prefers.as_deref().into_iter().flat_map(|prefers| {
+            let terms = prefers.near.iter().chain(&prefers.apart).map(|(_, term)| &term.pods);
+            terms.chain(prefers.spread.iter().map(|spread| &spread.pods))
+        });
+        let own: Vec<&PodSelector> = demands.chain(liked).collect();
         if own.is_empty() && self.keys.is_none() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! What a pod demands of other pods: of those on its node, and of those in the domains around it.
 //!
 //! The rules are those of kube-scheduler 1.36 (plugins NodePorts, InterPodAffinity,
-//! PodTopologySpread). Preferences are not among them.
+//! PodTopologySpread). What it would only like is in `preferences`.
 
 use super::{Labels, Name, Selector};
 use crate::fit::selects;
@@ -90,7 +90,7 @@ impl PodSelector {
     }
 }
 
-/// A topology spread constraint that must be met.
+/// A topology spread constraint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spread {
     /// The node label whose value tells domains apart.

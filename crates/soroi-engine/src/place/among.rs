@@ -6,6 +6,7 @@
 //! not proven says so.
 
 mod exhaust;
+pub(super) mod prefer;
 mod rules;
 mod volumes;
 

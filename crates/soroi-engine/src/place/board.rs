@@ -10,6 +10,7 @@
 //! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
 //! pods m 3 is=x near=rack:x apart=host:y spread=zone:x:1 port=80     what pods demand of others
+//! pods m 3 likes=zone:z1:50 fond=rack:x:50 shy=host:x:50 even=zone:x:1      what pods would like
 //! claim c of=v once                 a claim and its volume (`-`: none); `once`: for one pod at a time
 //! volume v on=zone:z1 in=z1,z2 csi=fast:h1  reached from nodes with the label; its zones; driver and handle
 //! attach a fast=2                   so many volumes of the driver on the node
@@ -23,8 +24,8 @@ use crate::cluster::{Cluster, Occupant};
 use crate::decision::TopologyDomain;
 use crate::event::{
     Attached, Claim, ClaimKey, ClaimState, Expression, HostPort, Name, Neighbours, Node, NodeSelectorTerm,
-    Operator, PodSelector, PodTerm, Protocol, Shape, Slice, Spread, Taint, TaintEffect, Toleration,
-    TolerationMatch, TopologyWish, Volume, Who,
+    Operator, PodSelector, PodTerm, Preferences, Protocol, Shape, Slice, Spread, Taint, TaintEffect,
+    Toleration, TolerationMatch, TopologyWish, Volume, Who,
 };
 use crate::fit::Ask;
 use crate::minima::Minima;
@@ -198,29 +199,60 @@ pub(crate) fn called(name: &str) -> Arc<Who> {
     Arc::new(Who { namespace: "ns".into(), labels })
 }
 
-/// Takes in what a word says of other pods; says whether it does.
-pub(crate) fn demand(demands: &mut Neighbours, key: &str, value: &str) -> bool {
+/// The pods with this `app` label; `*`: whatever their labels are.
+fn pods_called(name: &str) -> PodSelector {
     let named = |name: &str| Expression { key: "app".into(), op: Operator::In(vec![name.into()]) };
-    let pods = |name: &str| PodSelector {
+    PodSelector {
         namespaces: vec!["ns".into()],
         namespace_selector: None,
-        // `*`: whatever their labels are.
         labels: Some(Some(name).filter(|name| *name != "*").map(named).into_iter().collect()),
-    };
+    }
+}
+
+fn term(key: &str, name: &str) -> PodTerm {
+    PodTerm { topology_key: label(key), pods: pods_called(name) }
+}
+
+fn spread<'a>(mut word: impl FnMut() -> &'a str) -> Spread {
+    Spread {
+        topology_key: label(word()),
+        pods: pods_called(word()),
+        max_skew: word().parse().unwrap(),
+        min_domains: word().parse().unwrap_or(1),
+        honours_affinity: word() != "all",
+        honours_taints: false,
+    }
+}
+
+/// Takes in what a word says of what pods would like; says whether it does.
+pub(crate) fn wish(prefers: &mut Preferences, key: &str, value: &str) -> bool {
     let mut words = value.split(':');
     let mut word = || words.next().unwrap_or_default();
-    let term = |key: &str, name: &str| PodTerm { topology_key: label(key), pods: pods(name) };
+    match key {
+        "likes" => {
+            let there = Expression { key: label(word()), op: Operator::In(vec![word().into()]) };
+            let term = NodeSelectorTerm { labels: vec![there], fields: Vec::new() };
+            prefers.nodes.push((word().parse().unwrap(), term));
+        }
+        "fond" | "shy" => {
+            let term = term(word(), word());
+            let weighed = (word().parse().unwrap(), term);
+            if key == "fond" { prefers.near.push(weighed) } else { prefers.apart.push(weighed) }
+        }
+        "even" => prefers.spread.push(spread(word)),
+        _ => return false,
+    }
+    true
+}
+
+/// Takes in what a word says of other pods; says whether it does.
+pub(crate) fn demand(demands: &mut Neighbours, key: &str, value: &str) -> bool {
+    let mut words = value.split(':');
+    let mut word = || words.next().unwrap_or_default();
     match key {
         "near" => demands.affinity.push(term(word(), word())),
         "apart" => demands.anti_affinity.push(term(word(), word())),
-        "spread" => demands.spread.push(Spread {
-            topology_key: label(word()),
-            pods: pods(word()),
-            max_skew: word().parse().unwrap(),
-            min_domains: word().parse().unwrap_or(1),
-            honours_affinity: word() != "all",
-            honours_taints: false,
-        }),
+        "spread" => demands.spread.push(spread(word)),
         "port" => {
             let port = word().parse().unwrap();
             demands.ports.push(HostPort { port, protocol: Protocol::Tcp, ip: None });
@@ -269,11 +301,12 @@ fn volume(words: &[&str]) -> Volume {
 pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
     let mut shape = Shape::default();
     let mut demands = Neighbours::default();
+    let mut prefers = Preferences::default();
     let mut pods =
         PodSetRequest { name: words[0].into(), count: words[1].parse().unwrap(), ..PodSetRequest::default() };
     for word in &words[2..] {
         let (key, value) = word.split_once('=').unwrap();
-        if demand(&mut demands, key, value) {
+        if demand(&mut demands, key, value) || wish(&mut prefers, key, value) {
             continue;
         }
         match key {
@@ -320,6 +353,7 @@ pub(crate) fn pods(words: &[&str]) -> PodSetRequest {
         }
     }
     shape.neighbours = Some(demands).filter(|demands| !demands.is_empty()).map(Arc::new);
+    shape.prefers = Some(prefers).filter(|prefers| !prefers.is_empty()).map(Arc::new);
     shape.claims.sort();
     pods.ask = Ask { shape: Arc::new(shape), ..pods.ask };
     pods

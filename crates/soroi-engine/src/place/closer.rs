@@ -49,7 +49,13 @@ fn wish(parts: &mut [Part], bundle: &Bundle, wish: Wish) {
 
 /// The finest level, up to this one, of which one domain holds the whole bundle (with the members
 /// that were bound before); 0: none does.
-fn reached(cluster: &Cluster, parts: &[Part], bundle: &Bundle, found: &[Taken], finest: usize) -> usize {
+pub(super) fn reached(
+    cluster: &Cluster,
+    parts: &[Part],
+    bundle: &Bundle,
+    found: &[Taken],
+    finest: usize,
+) -> usize {
     let lead = &parts[bundle.parts[0]];
     let Some(tree) = cluster.topologies().tree(lead.topology.as_ref()) else { return finest };
     let places = bundle.parts.iter().flat_map(|at| found[*at].iter().map(|(node, _)| *node));

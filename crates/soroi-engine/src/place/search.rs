@@ -51,6 +51,10 @@ pub(super) fn place(
             Fewer::GaveUp => Err(unproven(problems)),
         }
     });
+    let answer = answer.map(|taken| match among::prefer::concerns(cluster, &merged.parts) {
+        true => among::prefer::prefer(cluster, &merged.parts, &bundles, taken),
+        false => taken,
+    });
     answer.map(|taken| merged.deal(cluster, taken)).map_err(|problems| merged.deal_problems(problems))
 }
 

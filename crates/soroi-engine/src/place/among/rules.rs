@@ -5,6 +5,8 @@
 //! PodTopologySpread, InterPodAffinity). A gang fits if its pods can be put one after the other so
 //! that each may sit where it is put at that moment.
 
+mod taste;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::part::Part;
@@ -50,6 +52,7 @@ pub(super) struct OfPart {
     avoided: Vec<usize>,
     /// Counters that each of its pods raises.
     raises: Vec<usize>,
+    taste: taste::Taste,
 }
 
 struct SpreadRule {

@@ -53,12 +53,34 @@ fn demands() -> impl Strategy<Value = String> {
         "port=80",
         "port=81",
     ]);
-    (one.clone(), one).prop_map(|(one, other)| format!("{one} {other}"))
+    // What pods would like must not matter to whether they fit, nor to the rules.
+    let liked = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "",
+        "likes=zone:a:1",
+        "likes=zone:b:9",
+        "fond=zone:x:5",
+        "fond=host:y:5",
+        "shy=host:x:5",
+        "shy=zone:y:5",
+        "even=zone:x:1",
+        "even=host:y:1",
+    ]);
+    (one.clone(), one, liked).prop_map(|(one, other, liked)| format!("{one} {other} {liked}"))
 }
 
 fn cases() -> impl Strategy<Value = Case> {
     let zone = prop::sample::select(vec!["zone=a", "zone=b", "zone=c", ""]);
-    let special = prop::sample::select(vec!["", "", "", "", "taint=k=v:NoSchedule", "cordoned"]);
+    let special = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "taint=k=v:PreferNoSchedule",
+        "taint=k=v:NoSchedule",
+        "cordoned",
+    ]);
     let nodes = prop::collection::vec((2..=6i64, 2..=6i64, zone, special), 2..=6).prop_map(|nodes| {
         let line = |(at, (gpu, slots, zone, special)): (usize, (i64, i64, &str, &str))| {
             format!("{} gpu={gpu} pods={slots} {zone} {special}", char::from(b'a' + at as u8))
