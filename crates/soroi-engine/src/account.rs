@@ -151,6 +151,15 @@ pub enum Step {
         /// The nodes that have it and take its pods otherwise.
         nodes: Vec<Name>,
     },
+    /// Nodes get a label that the pods select.
+    Label {
+        /// The label.
+        label: Name,
+        /// Its value.
+        value: Name,
+        /// The nodes that lack it, or have another value, and take its pods otherwise.
+        nodes: Vec<Name>,
+    },
     /// A pod that belongs to no gang of ours leaves its node.
     PodLeaves {
         /// Its namespace.

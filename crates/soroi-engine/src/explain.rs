@@ -215,11 +215,18 @@ impl PlaceProblem {
             None => write!(f, "{nodes} allow to fit only {fitting} out of {asked} {unit}")?,
         }
         match self.topology {
-            Some(_) => self.excluded_as_kueue(f)?,
-            None => self.excluded_as_kube_scheduler(f)?,
+            Some(_) => {
+                self.excluded_as_kueue(f)?;
+                self.excluded_as_kube_scheduler(f, "; ")?;
+            }
+            None => self.excluded_as_kube_scheduler(f, ": ")?,
         }
-        if let Some(domain) = &self.closest {
-            write!(f, "; the closest domain is {domain}")?;
+        if let Some(closest) = self.closest_told() {
+            write!(f, "; {closest}")?;
+        }
+        if !self.hints.unlabelled.is_empty() {
+            f.write_str("; no node has label ")?;
+            joined(f, ", ", &self.hints.unlabelled, |f, label| f.write_str(label))?;
         }
         match self.fitting_if_empty.map(|most| most / slice) {
             Some(most) if most < asked && most == 0 => {
@@ -244,6 +251,19 @@ impl PlaceProblem {
         all
     }
 
+    /// Where it came closest, level by level: `the closest domain is r1; one domain of block takes 7 (b1)`.
+    pub fn closest_told(&self) -> Option<String> {
+        let closest = self.closest.iter().map(|domain| format!("the closest domain is {domain}"));
+        let coarser = self
+            .hints
+            .coarser
+            .iter()
+            .rev()
+            .map(|one| format!("one domain of {} takes {} ({})", one.level, one.fitting, one.domain));
+        let told: Vec<String> = closest.chain(coarser).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
     fn excluded_as_kueue(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.excluded.is_empty() {
             return Ok(());
@@ -256,6 +276,7 @@ impl PlaceProblem {
             NodeProblem::Selector => write!(f, "nodeSelector: {count}"),
             NodeProblem::Affinity => write!(f, "affinity: {count}"),
             NodeProblem::Topology | NodeProblem::OtherDomain => write!(f, "topologyDomain: {count}"),
+            NodeProblem::NoLevel { label } => write!(f, "label \"{label}\": {count}"),
             NodeProblem::Insufficient { resource } => write!(f, "resource \"{resource}\": {count}"),
             NodeProblem::TooManyPods => write!(f, "resource \"pods\": {count}"),
             NodeProblem::Ports => write!(f, "hostPorts: {count}"),
@@ -275,13 +296,13 @@ impl PlaceProblem {
         })
     }
 
-    fn excluded_as_kube_scheduler(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn excluded_as_kube_scheduler(&self, f: &mut Formatter<'_>, before: &str) -> fmt::Result {
         let problems = self.problems();
         if problems.is_empty() {
             return Ok(());
         }
         let left = self.nodes.saturating_sub(self.out).saturating_sub(self.full.nodes);
-        f.write_str(if self.full.nodes > 0 { "; for one more, " } else { ": " })?;
+        f.write_str(if self.full.nodes > 0 { "; for one more, " } else { before })?;
         write!(f, "{left}/{} nodes are available: ", self.nodes)?;
         joined(f, ", ", &problems, |f, (problem, count)| match problem {
             // The same on every node: kube-scheduler says it once, without a count.
@@ -302,6 +323,7 @@ impl Display for NodeProblem {
             }
             Self::Selector | Self::Affinity => "node(s) didn't match Pod's node affinity/selector",
             Self::Topology => "node(s) were outside of the topology domain",
+            Self::NoLevel { label } => return write!(f, "node(s) had no label {label}"),
             Self::OtherDomain => "node(s) were in other domains",
             Self::Insufficient { resource } => return write!(f, "Insufficient {resource}"),
             Self::TooManyPods => "Too many pods",

@@ -309,12 +309,35 @@ pub struct PlaceProblem {
     pub full: Box<Full>,
     /// Where it came closest: the domain's value, where one of several was required.
     pub closest: Option<Name>,
+    /// What else is worth knowing.
+    pub hints: Box<Hints>,
     /// No search proved that it is impossible; the bounded search just did not find it.
     pub unproven: bool,
     /// How many would fit at most if nothing else were on the nodes (this pod set alone, in the
     /// best single domain where one is required). Fewer than asked: it can never start here.
     /// `None`: not known.
     pub fitting_if_empty: Option<u32>,
+}
+
+/// What may help whoever asks why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Of each coarser level, coarsest first: the domain that takes most, where there are several and it takes
+    /// more than one of the required level.
+    pub coarser: Vec<Coarser>,
+    /// Labels that are asked for and that no node has: keys, or `key=value`.
+    pub unlabelled: Vec<Name>,
+}
+
+/// What one domain of a coarser level than the required one would take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coarser {
+    /// The level's node label.
+    pub level: Name,
+    /// The domain's value.
+    pub domain: Name,
+    /// How many pods it takes.
+    pub fitting: u32,
 }
 
 /// Nodes that are full once they have taken what fits. None where that is not known: where other pods
@@ -345,8 +368,13 @@ pub enum NodeProblem {
     Selector,
     /// The required affinity does not match.
     Affinity,
-    /// The node lies outside the topology (a level's label is missing) or the chosen domain.
+    /// The node lies outside the chosen domain, or of the topology.
     Topology,
+    /// The node lacks the label of a level of the topology, so that it is in no domain.
+    NoLevel {
+        /// The label.
+        label: Name,
+    },
     /// Where that is told apart from being outside: the node is in another domain than the one that came
     /// closest.
     OtherDomain,

@@ -21,6 +21,7 @@ pub(crate) use tree::{DomainIx, Tree};
 
 use crate::cluster::{ChangeLog, Need, NodeIx, NodeSlot, ShapeIx};
 use crate::event::{Name, Node};
+use crate::fit::has_labels;
 use crate::resources::{ResourceIx, ResourceNames};
 
 /// At most this many indexes are kept, the least recently asked one goes first. An index costs
@@ -60,6 +61,14 @@ impl<'a> View<'a> {
     pub(crate) fn suitable(self) -> impl Iterator<Item = (NodeIx, &'a NodeSlot)> {
         let nodes = self.nodes.iter().enumerate().map(|(ix, slot)| (NodeIx::of(ix), slot));
         nodes.filter(move |(node, _)| self.index.suits(*node))
+    }
+
+    /// The nodes that were asked about, whatever keeps pods away from them now.
+    pub(crate) fn asked_about(self) -> impl Iterator<Item = (NodeIx, &'a NodeSlot, &'a Node)> {
+        let labels = &self.index.need.ask.node_labels;
+        let nodes = self.nodes.iter().enumerate().map(|(ix, slot)| (NodeIx::of(ix), slot));
+        let known = nodes.filter_map(|(node, slot)| Some((node, slot, slot.facts.as_ref()?)));
+        known.filter(move |(_, _, facts)| has_labels(labels, &facts.labels))
     }
 
     /// What a node lacks when it has taken all pods that fit there.

@@ -238,6 +238,9 @@ pub fn fit_error(min_member: u32, members: &[Member], fitting: usize, verdict: &
             let of_role = pending.iter().filter(|member| member.role == *role);
             if let Some(origin) = of_role.clone().nth(fitting).or_else(|| pending.get(fitting)) {
                 text.push_str(&format!(". Origin reason is {}: {}", origin.name, nodes_error(problem)));
+                if let Some(closest) = problem.closest_told() {
+                    text.push_str(&format!(" Of domains, {closest}."));
+                }
             }
         }
         _ => {}

@@ -128,6 +128,7 @@ impl Engine {
         let named = self.gangs[id].fact.iter().flat_map(|fact| &fact.pod_sets);
         let asks: Vec<Ask> = named.map(|set| Ask::plain(&set.shape)).collect();
         let (mut single, mut taints) = (BTreeSet::new(), BTreeMap::new());
+        let mut labels: BTreeMap<(Name, Name), BTreeSet<Name>> = BTreeMap::new();
         for places in places_of(sets) {
             for (problem, nodes) in &places.nodes {
                 // A node that has no room for a pod helps nobody.
@@ -144,6 +145,13 @@ impl Engine {
                             taints.entry((key.clone(), value.clone())).or_default();
                         tainted.extend(useful.cloned());
                     }
+                    NodeProblem::Selector => {
+                        for node in useful {
+                            for pair in self.selected_in_vain(node, &asks) {
+                                labels.entry(pair).or_default().insert(node.clone());
+                            }
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -154,7 +162,21 @@ impl Engine {
             value,
             nodes: nodes.into_iter().collect(),
         });
-        single.into_iter().take(TRIED_MAX).chain(tolerations.take(TRIED_MAX)).collect()
+        let labels = labels.into_iter().map(|((label, value), nodes)| Step::Label {
+            label,
+            value,
+            nodes: nodes.into_iter().collect(),
+        });
+        let single = single.into_iter().take(TRIED_MAX);
+        single.chain(tolerations.take(TRIED_MAX)).chain(labels.take(TRIED_MAX)).collect()
+    }
+
+    /// Labels that pods select and the node has not.
+    fn selected_in_vain(&self, node: &Name, asks: &[Ask]) -> Vec<(Name, Name)> {
+        let Some(facts) = self.cluster.node(node) else { return Vec::new() };
+        let selected = asks.iter().flat_map(|ask| &ask.shape.node_selector);
+        let missing = selected.filter(|(label, value)| facts.labels.get(*label) != Some(*value));
+        missing.map(|(label, value)| (label.clone(), value.clone())).collect()
     }
 
     fn might_take(&self, node: &Name, asks: &[Ask]) -> bool {
@@ -227,6 +249,11 @@ impl Engine {
                         change(node, &|node| {
                             node.taints.retain(|taint| taint.key != *key || taint.value != *value);
                         });
+                    }
+                }
+                Step::Label { label, value, nodes } => {
+                    for node in nodes {
+                        change(node, &|node| _ = node.labels.insert(label.clone(), value.clone()));
                     }
                 }
                 Step::Quota { .. } | Step::All => {}

@@ -1,5 +1,8 @@
-//! Could it ever fit? How many pods the nodes would take if nothing else were on them: what tells
-//! a gang that waits from one that waits for ever.
+//! Could it ever fit? How many pods the nodes would take if nothing else were on them, and nothing else kept
+//! pods away: what tells a gang that waits from one that waits for ever.
+//!
+//! A cordon ends, a node gets ready, taints and labels are taken and given: whom only these keep out, does
+//! not wait for ever. Which nodes a flavor means, how large they are and in which domain counts.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +19,13 @@ const KEPT_MAX: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ceilings {
     version: u64,
-    known: BTreeMap<PodSetRequest, u32>,
+    known: BTreeMap<PodSetRequest, Option<u32>>,
 }
 
 impl Ceilings {
     /// How many pods of the request the nodes would take at most. `None` of pods with volumes: which nodes
-    /// these are within reach of is no matter of room, and may change.
+    /// these are within reach of is no matter of room, and may change; and where no node has the labels of the
+    /// topology yet.
     pub(crate) fn of(&mut self, cluster: &mut Cluster, request: &PodSetRequest) -> Option<u32> {
         if !request.ask.shape.claims.is_empty() {
             return None;
@@ -32,31 +36,34 @@ impl Ceilings {
             self.known.clear();
         }
         if let Some(known) = self.known.get(&key) {
-            return Some(*known);
+            return *known;
         }
         let most = most(cluster, request);
         self.known.insert(key, most);
-        Some(most)
+        most
     }
 }
 
-fn most(cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
+fn most(cluster: &mut Cluster, request: &PodSetRequest) -> Option<u32> {
     let need = cluster.need(&request.ask);
-    // Whoever asks was just told that there are no places: the index that said so knows which nodes
-    // suit.
-    let Some(view) = cluster.index(&need, (request.topology.as_ref(), &Grain::FINE), false) else { return 0 };
+    let Some(view) = cluster.index(&need, (request.topology.as_ref(), &Grain::FINE), false) else {
+        return Some(0);
+    };
     let tree = view.tree;
     let level = match &request.request.wish {
         TopologyWish::Required(label) => match tree.level(label) {
             Some(level) => level,
-            None => return 0,
+            None => return Some(0),
         },
         TopologyWish::None | TopologyWish::Unconstrained | TopologyWish::Preferred(_) => 0,
     };
-    let Some(grain) = Grain::of(&request.request.slices, tree) else { return 0 };
+    let Some(grain) = Grain::of(&request.request.slices, tree) else { return Some(0) };
+    if tree.depth() > 0 && !view.asked_about().any(|(node, _, _)| tree.leaf_of(node).is_some()) {
+        return None;
+    }
     let mut most_on_node = 0;
     let mut by_domain = vec![0u64; tree.domain_count()];
-    for (node, slot) in view.suitable() {
+    for (node, slot, _) in view.asked_about() {
         let fit = grain.round(tree.depth() + 1, slot.space.fit_count_if_empty(&need.requests).into());
         most_on_node = most_on_node.max(fit);
         if let Some(leaf) = tree.leaf_of(node) {
@@ -77,7 +84,7 @@ fn most(cluster: &mut Cluster, request: &PodSetRequest) -> u32 {
         }
     }
     let nodes_are_domains = level > tree.depth();
-    u32::try_from(if nodes_are_domains { most_on_node } else { most }).unwrap_or(u32::MAX)
+    Some(u32::try_from(if nodes_are_domains { most_on_node } else { most }).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::event::Policy;
-use crate::reason::Full;
+use crate::reason::{Coarser, Full, Hints};
 
 /// One line per text, so that the wording can be read as a whole.
 #[test]
@@ -60,6 +60,10 @@ fn wording() {
                 out: 1,
                 excluded: [(NodeProblem::Topology, 1)].into(),
                 closest: Some("r1".into()),
+                hints: Box::new(Hints {
+                    coarser: vec![Coarser { level: "block".into(), domain: "b1".into(), fitting: 9 }],
+                    unlabelled: vec!["disk=ssd".into(), "zone".into()],
+                }),
                 fitting_if_empty: Some(3),
                 unproven: true,
                 ..place(Some("t"), 3)
@@ -105,11 +109,11 @@ fn wording() {
     let texts: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     expect![[r#"
         couldn't assign flavors to pod set main: topology "gpu-topology" allows to fit only 3 out of 4 pod(s)
-        couldn't assign flavors to pod set main: topology "gpu-topology" doesn't allow to fit any of 4 pod(s). Total nodes: 12; excluded: notReady: 1, unschedulable: 1, taint "spot=yes": 1, nodeSelector: 2, topologyDomain: 1, resource "cpu": 3, resource "pods": 1
+        couldn't assign flavors to pod set main: topology "gpu-topology" doesn't allow to fit any of 4 pod(s). Total nodes: 12; excluded: notReady: 1, unschedulable: 1, taint "spot=yes": 1, nodeSelector: 2, topologyDomain: 1, resource "cpu": 3, resource "pods": 1; 3/12 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable, 1 node(s) had untolerated taint {spot: yes}, 2 node(s) didn't match Pod's node affinity/selector, 1 node(s) were outside of the topology domain, 3 Insufficient cpu, 1 Too many pods
         couldn't assign flavors to pod set main: nodes of flavor f allow to fit only 3 out of 4 pod(s)
         couldn't assign flavors to pod set main: nodes of flavor f don't allow to fit any of 4 pod(s): 3/12 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable, 1 node(s) had untolerated taint {spot: yes}, 2 node(s) didn't match Pod's node affinity/selector, 1 node(s) were outside of the topology domain, 3 Insufficient cpu, 1 Too many pods
         couldn't assign flavors to pod set main: nodes of flavor f allow to fit only 3 out of 4 pod(s); for one more, 1/12 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable, 1 node(s) had untolerated taint {spot: yes}, 2 node(s) didn't match Pod's node affinity/selector, 1 node(s) were outside of the topology domain, 5 Insufficient cpu, 1 Too many pods
-        couldn't assign flavors to pod set main: topology "t" allows to fit only 3 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 1; the closest domain is r1; even on empty nodes only 3 would ever fit; the search was cut short
+        couldn't assign flavors to pod set main: topology "t" allows to fit only 3 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 1; 2/3 nodes are available: 1 node(s) were outside of the topology domain; the closest domain is r1; one domain of block takes 9 (b1); no node has label disk=ssd, zone; even on empty nodes only 3 would ever fit; the search was cut short
         couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f1, 1500m more needed, insufficient unused quota for memory in flavor f2, 2Gi more needed
         couldn't assign flavors to pod set main: flavor f3 doesn't match node affinity, insufficient quota for cpu in flavor f2, previously considered podsets requests (0) + current podset request (5) > maximum capacity (4), untolerated taint {spot yes NoSchedule <nil>} in flavor f1
         couldn't assign flavors to pod set main: resource cpu unavailable in ClusterQueue

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::bundle::Bundle;
 use super::part::{Part, Region, Wish, region_of, room};
 use crate::cluster::{Cluster, NodeIx};
-use crate::event::Name;
-use crate::reason::{NodeProblem, PlaceProblem};
+use crate::event::{Expression, Labels, Name, Operator};
+use crate::fit::holds;
+use crate::reason::{Coarser, NodeProblem, PlaceProblem};
 use crate::resources::ResourceIx;
 use crate::topology::{DomainIx, Group, View};
 
@@ -80,10 +81,76 @@ fn explain_near(cluster: &mut Cluster, part: &Part, closest: Option<Region>) -> 
     let full = within.map(|region| suited(&view, region)).unwrap_or_default();
     let short: Vec<ResourceIx> = full.iter().flat_map(|node| view.short_when_full(*node)).collect();
     problem.full.nodes = u32::try_from(full.len()).unwrap_or(u32::MAX);
+    if problem.fitting < part.count {
+        problem.hints.coarser = coarser(&view, part, problem.fitting);
+        problem.hints.unlabelled = unlabelled(&view, part, &problem);
+    }
     for resource in short {
         *problem.full.lacks.entry(cluster.short_of(resource)).or_insert(0) += 1;
     }
     problem
+}
+
+/// What the best domain of each level above the required one takes, if that is more. Of slices it would be
+/// another count.
+fn coarser(view: &View<'_>, part: &Part, fitting: u32) -> Vec<Coarser> {
+    let level = match part.wish {
+        Wish::Required(level) if part.grain.is_fine() && !part.has_bound() => level,
+        _ => return Vec::new(),
+    };
+    let best = (1..level).filter_map(|level| {
+        let (pods, ix) = view.index.largest(Group::level(level))?;
+        let region = region_of(view, level, ix);
+        let helps = pods > u64::from(fitting) && is_one_of_several(view, &region);
+        helps.then(|| Coarser {
+            level: view.tree.levels()[level - 1].clone(),
+            domain: value(view, &region).unwrap_or_default(),
+            fitting: u32::try_from(pods).unwrap_or(u32::MAX),
+        })
+    });
+    best.collect()
+}
+
+/// Labels that the pods ask for and that no node has.
+fn unlabelled(view: &View<'_>, part: &Part, problem: &PlaceProblem) -> Vec<Name> {
+    let mut missing = Vec::new();
+    let nobody =
+        |holds: &dyn Fn(&Labels) -> bool| !view.asked_about().any(|(_, _, facts)| holds(&facts.labels));
+    let shape = &part.need.ask.shape;
+    // Who is kept away from all nodes may be so by a label that was never given.
+    if problem.out == problem.nodes && problem.nodes > 0 {
+        let levels = problem.excluded.keys().filter_map(|why| match why {
+            NodeProblem::NoLevel { label } => Some(label),
+            _ => None,
+        });
+        missing.extend(levels.filter(|label| nobody(&|labels| labels.contains_key(*label))).cloned());
+        for (key, value) in &shape.node_selector {
+            if nobody(&|labels| labels.get(key) == Some(value)) {
+                missing.push(format!("{key}={value}").into());
+            }
+        }
+        if let Some([term]) = shape.node_affinity.as_deref() {
+            let wanted =
+                term.labels.iter().filter(|one| matches!(one.op, Operator::In(_) | Operator::Exists));
+            let absent = wanted.filter(|one| nobody(&|labels| holds(&one.op, labels.get(&one.key))));
+            missing.extend(absent.map(wanted_label));
+        }
+    }
+    if let Some(demands) = shape.neighbours.as_deref() {
+        let near = demands.affinity.iter().map(|term| &term.topology_key);
+        let keys = near.chain(demands.spread.iter().map(|spread| &spread.topology_key));
+        missing.extend(keys.filter(|key| nobody(&|labels| labels.contains_key(*key))).cloned());
+    }
+    missing.sort();
+    missing.dedup();
+    missing
+}
+
+fn wanted_label(one: &Expression) -> Name {
+    match &one.op {
+        Operator::In(values) => format!("{}={}", one.key, values.join("|")).into(),
+        _ => one.key.clone(),
+    }
 }
 
 /// Whether there is another domain of the same level, so that it helps to say which one is meant.

@@ -99,26 +99,26 @@ fn a_required_domain_is_one_domain() {
     check(
         &format!("{islands} pods m 4 gpu=8 topology=t required=rack"),
         expect![[r#"
-        m  3 of 4 fit in r1; 6 nodes, 3 Topology
-    "#]],
+            m  3 of 4 fit in r1; 6 nodes, 2 Topology, 1 NoLevel { label: "rack" }
+        "#]],
     );
     check(
         &format!("{islands} pods m 6 gpu=8 topology=t"),
         expect![[r#"
-        m  5 of 6 fit; 6 nodes, 1 Topology
-    "#]],
+            m  5 of 6 fit; 6 nodes, 1 NoLevel { label: "rack" }
+        "#]],
     );
     check(
         &format!("{islands} pods m 9 gpu=1 topology=t required=host"),
         expect![[r#"
-        m  8 of 9 fit in a1; 6 nodes, 5 Topology
-    "#]],
+            m  8 of 9 fit in a1; 6 nodes, 4 Topology, 1 NoLevel { label: "rack" }
+        "#]],
     );
     check(
         &format!("{islands} pods m 1 gpu=1 topology=t required=block"),
         expect![[r#"
-        m  0 of 1 fit; 6 nodes, 6 Topology
-    "#]],
+            m  0 of 1 fit; 6 nodes, 5 Topology, 1 NoLevel { label: "rack" }
+        "#]],
     );
     check(
         &format!("{islands} pods m 1 gpu=1 required=rack"),

@@ -304,7 +304,7 @@ impl FitIndex {
         let of_facts = if old.version == Some(slot.version) {
             old.of_facts
         } else {
-            let verdict = verdict_of_facts(&self.need, slot, leaf, names);
+            let verdict = verdict_of_facts(&self.need, slot, (tree, leaf), names);
             self.verdicts.number(verdict)
         };
         let (count, verdict) = match of_facts {
@@ -418,13 +418,24 @@ impl Verdicts {
 
 /// What the node's own facts say, however full it is. Of a node that is too small for such a pod
 /// even when empty that is told before its taints and the like: to change those would be in vain.
-fn verdict_of_facts(need: &Need, slot: &NodeSlot, leaf: Option<DomainIx>, names: &ResourceNames) -> Verdict {
+fn verdict_of_facts(
+    need: &Need,
+    slot: &NodeSlot,
+    (tree, leaf): (&Tree, Option<DomainIx>),
+    names: &ResourceNames,
+) -> Verdict {
     let Some(facts) = &slot.facts else { return Verdict::Aside };
     if !has_labels(&need.ask.node_labels, &facts.labels) {
         return Verdict::Aside;
     }
-    let outside = leaf.is_none().then_some(NodeProblem::Topology);
-    match need.node_problem(facts).or(outside) {
+    let outside = || {
+        let missing = tree.levels().iter().find(|level| !facts.labels.contains_key(*level));
+        leaf.is_none().then(|| match missing {
+            Some(label) => NodeProblem::NoLevel { label: label.clone() },
+            None => NodeProblem::Topology,
+        })
+    };
+    match need.node_problem(facts).or_else(outside) {
         Some(problem) => {
             let too_small = slot.space.short_if_empty(&need.requests);
             let mut problems: SmallVec<_> = too_small.map(|resource| insufficient(resource, names)).collect();

@@ -9,7 +9,7 @@ use soroi_engine::account::{
     Account, FlavorAccount, PlacesAccount, QuotaAccount, Remedy, SetAccount, Standing, Step,
 };
 use soroi_engine::event::{Amount, Name};
-use soroi_engine::reason::NodeProblem;
+use soroi_engine::reason::{Coarser, NodeProblem};
 use soroi_quantity::display as quantity;
 
 /// Names in one line; whoever has more nodes than that reads numbers.
@@ -179,6 +179,13 @@ fn places_of(page: &mut String, places: &PlacesAccount) {
         row(page, title, format!("{count} {}", node_problem(why)));
         title = "";
     }
+    for coarser in problem.hints.coarser.iter().rev() {
+        let Coarser { level, domain, fitting } = coarser;
+        row(page, "coarser", format!("one domain of {level} takes {fitting}: {domain}"));
+    }
+    if !problem.hints.unlabelled.is_empty() {
+        row(page, "labels", format!("no node has {}", shown(&problem.hints.unlabelled)));
+    }
     title = "short";
     for short in places.short.iter().take(SHORT_SHOWN) {
         let lacks = short.short.iter().map(|(resource, (missing, free))| {
@@ -246,6 +253,9 @@ pub(super) fn step_words(step: &Step) -> String {
         Step::Tolerate { key, value, nodes } => {
             let taint = if value.is_empty() { key.to_string() } else { format!("{key}={value}") };
             format!("the pods tolerate the taint {taint}, or it is taken from {}", shown(nodes))
+        }
+        Step::Label { label, value, nodes } => {
+            format!("label {label}={value} is given to {}", shown(nodes))
         }
         Step::PodLeaves { namespace, name, node } => format!("pod {namespace}/{name} leaves node {node}"),
         Step::GangEnds { namespace, name } => format!("{namespace}/{name} ends"),

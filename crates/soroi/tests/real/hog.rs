@@ -185,7 +185,7 @@ fn topology_only_pins_pods_that_another_scheduler_binds() {
     plane.see(20, &expect![[r#"
         pod       hog          worker1      Running      default-scheduler
         job       train        suspended    active 0 succeeded 0
-        workload  job-train    couldn't assign flavors to pod set main: topology "hosts" allows to fit only 3 out of 4 pod(s)
+        workload  job-train    couldn't assign flavors to pod set main: topology "hosts" allows to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
         queue     topology-queue pending 1 admitted 0 gpu 0
     "#]]);
     plane.create(&job("second", "team-b", 2, "10s"));
@@ -206,7 +206,7 @@ fn topology_only_pins_pods_that_another_scheduler_binds() {
         job       second       released     active 0 succeeded 2 Complete
         job       train        suspended    active 0 succeeded 0
         workload  job-second   QuotaReserved Admitted Finished
-        workload  job-train    couldn't assign flavors to pod set main: topology "hosts" allows to fit only 3 out of 4 pod(s)
+        workload  job-train    couldn't assign flavors to pod set main: topology "hosts" allows to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
         queue     topology-queue pending 1 admitted 0 gpu 0
     "#]]);
     plane.kubectl(&["delete", "pod", "hog", "--wait=false"]);

@@ -91,6 +91,7 @@ fn words(step: &Step) -> String {
         Step::Uncordon(node) => format!("uncordon {node}"),
         Step::Ready(node) => format!("{node} ready"),
         Step::Tolerate { key, value, nodes } => format!("tolerate {key}={value} of {}", list(nodes)),
+        Step::Label { label, value, nodes } => format!("label {label}={value} on {}", list(nodes)),
         Step::PodLeaves { namespace, name, node } => format!("{namespace}/{name} leaves {node}"),
         Step::GangEnds { namespace, name } => format!("{namespace}/{name} ends"),
         Step::All => "all of that".into(),
@@ -202,13 +203,13 @@ fn one_rack_is_required() {
         ",
         "train",
         expect![[r#"
-            waits, Some(0) before: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s). Total nodes: 4; excluded: topologyDomain: 2; the closest domain is r1
+            waits, Some(0) before: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s). Total nodes: 4; excluded: topologyDomain: 1, label "block": 1; for one more, 0/4 nodes are available: 1 node(s) were outside of the topology domain, 1 node(s) had no label block, 2 Insufficient example.com/gpu; the closest domain is r1
             main × 4
               flavor default
                 example.com/gpu: asks 4, owns 9, uses 0 (0 borrowed), free 9, short 0
                 3 of 4 fit
                 takes a1:2 a2:1
-                node(s) were outside of the topology domain: out
+                node(s) had no label block: out
                 node(s) were in other domains: c1
                 Insufficient example.com/gpu: a1 a2
                 a1 lacks 1 example.com/gpu (2 free)
@@ -233,6 +234,80 @@ fn others_are_told_where_they_stand() {
         "train",
         expect![[r#"
             waits, None before: The workload is deactivated
+        "#]],
+    );
+}
+
+/// Labels that nobody has are named, and what they would do is tried out.
+#[test]
+fn labels_that_no_node_has() {
+    check(
+        "
+        node w1 gpu=2 @disk=hdd
+        node w2 gpu=2
+        flavor default
+        queue main gpu=4
+        gang train pods=4 gpu=1 queue=main @disk=ssd
+        ",
+        "train",
+        expect![[r#"
+            waits, Some(0) before: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 4 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; no node has label disk=ssd
+            main × 4
+              flavor default
+                example.com/gpu: asks 4, owns 4, uses 0 (0 borrowed), free 4, short 0
+                0 of 4 fit
+                takes 
+                node(s) didn't match Pod's node affinity/selector: w1 w2
+            label disk=ssd on w1 w2: enough
+        "#]],
+    );
+    check(
+        "
+        topology racks block rack kubernetes.io/hostname
+        node a1 gpu=2 @block=b1 @kubernetes.io/hostname=a1
+        node a2 gpu=2 @block=b1 @kubernetes.io/hostname=a2
+        flavor default topology=racks
+        queue main gpu=4
+        gang train pods=4 gpu=1 queue=main required=rack
+        ",
+        "train",
+        expect![[r#"
+            waits, Some(0) before: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 4 pod(s). Total nodes: 2; excluded: label "rack": 2; 0/2 nodes are available: 2 node(s) had no label rack; no node has label rack
+            main × 4
+              flavor default
+                example.com/gpu: asks 4, owns 4, uses 0 (0 borrowed), free 4, short 0
+                0 of 4 fit
+                takes 
+                node(s) had no label rack: a1 a2
+        "#]],
+    );
+}
+
+/// A block takes what no rack does.
+#[test]
+fn a_coarser_level_would_do() {
+    check(
+        "
+        topology racks block rack kubernetes.io/hostname
+        node a1 gpu=2 @block=b1 @rack=r1 @kubernetes.io/hostname=a1
+        node a2 gpu=2 @block=b1 @rack=r2 @kubernetes.io/hostname=a2
+        node c1 gpu=1 @block=b2 @rack=r3 @kubernetes.io/hostname=c1
+        flavor default topology=racks
+        queue main gpu=9
+        gang train pods=4 gpu=1 queue=main required=rack
+        ",
+        "train",
+        expect![[r#"
+            waits, Some(0) before: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 2; for one more, 0/3 nodes are available: 2 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is r1; one domain of block takes 4 (b1); even on empty nodes only 2 would ever fit
+            main × 4
+              flavor default
+                example.com/gpu: asks 4, owns 9, uses 0 (0 borrowed), free 9, short 0
+                2 of 4 fit
+                takes a1:2
+                node(s) were in other domains: a2 c1
+                Insufficient example.com/gpu: a1
+                a1 lacks 1 example.com/gpu (2 free)
+                domains b1/r2:2 b1/r1:2 b2/r3:1
         "#]],
     );
 }

@@ -282,7 +282,7 @@ fn a_pod_set_that_moves_to_another_domain_leaves_nobody_behind() {
             gone train-workers-1
             gone train-workers-2
             members train 1
-              pending train: couldn't place pod set workers: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 4; excluded: unschedulable: 1, topologyDomain: 1, resource "example.com/gpu": 1; the closest domain is r1; even on empty nodes only 1 would ever fit
+              pending train: couldn't place pod set workers: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 4; excluded: unschedulable: 1, topologyDomain: 1, resource "example.com/gpu": 1; for one more, 0/4 nodes are available: 1 node(s) were unschedulable, 1 node(s) were outside of the topology domain, 2 Insufficient example.com/gpu; the closest domain is r1
             show
               a cordoned: 
               b: 

@@ -205,10 +205,10 @@ fn places_alone_are_reason_enough() {
               settled right
             gang high queue=q pods=2 gpu=1 prio=5 required=rack
               hold high; mainx2 [default] b*2; until these leave: right (WithinQueue)
-              pending high: couldn't assign flavors to pod set main: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 1; the closest domain is r2. Pending the preemption of 1 workload(s)
+              pending high: couldn't assign flavors to pod set main: topology "racks" allows to fit only 1 out of 2 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 1; for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu; the closest domain is r2. Pending the preemption of 1 workload(s)
               evict right for high: WithinQueue, /q for /q
               admit high; mainx2 [default] b*2
-              pending right: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 1 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 2
+              pending right: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 1 pod(s). Total nodes: 2; excluded: resource "example.com/gpu": 2; 0/2 nodes are available: 2 Insufficient example.com/gpu
               bind high-0 to b
               bind high-1 to b
               settled high

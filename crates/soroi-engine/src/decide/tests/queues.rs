@@ -265,7 +265,7 @@ fn nothing_is_missing_in_silence() {
             flavor ghost topology=t
               pending nodoor: ClusterQueue cq is inactive: there is no Topology t
             topology t kubernetes.io/hostname
-              pending nodoor: couldn't assign flavors to pod set main: topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 1; excluded: topologyDomain: 1; none would ever fit, even on empty nodes
+              pending nodoor: couldn't assign flavors to pod set main: topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 1; excluded: label "kubernetes.io/hostname": 1; 0/1 nodes are available: 1 node(s) had no label kubernetes.io/hostname; no node has label kubernetes.io/hostname; none would ever fit, even on empty nodes
             node n gpu=4 @kubernetes.io/hostname=n
               admit nodoor; mainx1 [ghost] n*1
               bind nodoor-0 to n

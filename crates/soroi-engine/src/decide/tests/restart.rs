@@ -250,14 +250,14 @@ fn pinned_places_are_kept() {
             gang one queue=cq pods=2 gpu=1
               admit one; mainx2 [tas] a*2
             gang two queue=cq pods=2 gpu=1
-              pending two: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1
+              pending two: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1; 0/1 nodes are available: 1 Insufficient example.com/gpu
             seen one-0 node=a
             restart
-              pending two: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1
+              pending two: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1; 0/1 nodes are available: 1 Insufficient example.com/gpu
             show
               a: one-0 (one)
               one: committed, 1 running
-              two: pending: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1
+              two: pending: couldn't assign flavors to pod set main: topology "hosts" doesn't allow to fit any of 2 pod(s). Total nodes: 1; excluded: resource "example.com/gpu": 1; 0/1 nodes are available: 1 Insufficient example.com/gpu
         "#]],
     );
 }

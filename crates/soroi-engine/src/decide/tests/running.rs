@@ -182,7 +182,7 @@ fn a_replacement_stays_in_the_required_domain_or_waits_until_it_is_too_late() {
             node b gpu=1 @rack=r1 @kubernetes.io/hostname=b
             gone train-2
             members train
-              pending train: couldn't place pod set main: topology "racks" doesn't allow to fit any of 1 pod(s). Total nodes: 2; excluded: topologyDomain: 1, resource "example.com/gpu": 1; the closest domain is r1
+              pending train: couldn't place pod set main: topology "racks" doesn't allow to fit any of 1 pod(s). Total nodes: 2; excluded: topologyDomain: 1, resource "example.com/gpu": 1; 0/2 nodes are available: 1 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is r1
             wait 59s
             wait 1s
               undo train after its start: RecoveryTimeout(Lack { role: None, have: 1, need: 2 })

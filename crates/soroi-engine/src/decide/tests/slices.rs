@@ -88,7 +88,7 @@ fn a_leader_and_its_workers_start_in_one_rack_or_not_at_all() {
               bind pair-work-1 to c
               settled pair
             gang three queue=cq lead:1:gpu=1 work:2:gpu=1 required=rack together=g
-              pending three: couldn't assign flavors to pod set lead: topology "racks" allows to fit only 1 out of 1 pod(s). Total nodes: 4; excluded: resource "example.com/gpu": 2; the closest domain is r2; couldn't assign flavors to pod set work: topology "racks" allows to fit only 2 out of 2 pod(s). Total nodes: 4; excluded: resource "example.com/gpu": 2; the closest domain is r2
+              pending three: couldn't assign flavors to pod set lead: topology "racks" allows to fit only 1 out of 1 pod(s). Total nodes: 4; excluded: resource "example.com/gpu": 2; 2/4 nodes are available: 2 Insufficient example.com/gpu; the closest domain is r2; couldn't assign flavors to pod set work: topology "racks" allows to fit only 2 out of 2 pod(s). Total nodes: 4; excluded: resource "example.com/gpu": 2; 2/4 nodes are available: 2 Insufficient example.com/gpu; the closest domain is r2
         "#]],
     );
 }

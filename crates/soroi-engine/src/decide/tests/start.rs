@@ -471,7 +471,7 @@ fn within_a_required_domain_or_not_at_all() {
             pod hog node=a gpu=1
             queue cq gpu@f=100
             gang tight queue=cq pods=4 gpu=1 required=rack
-              pending tight: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 1; the closest domain is r1
+              pending tight: couldn't assign flavors to pod set main: topology "racks" allows to fit only 3 out of 4 pod(s). Total nodes: 3; excluded: topologyDomain: 1; for one more, 0/3 nodes are available: 1 node(s) were outside of the topology domain, 2 Insufficient example.com/gpu; the closest domain is r1
             gang three queue=cq pods=3 gpu=1 required=rack
               admit three; mainx3 [f] a*1 b*2
               bind three-0 to a

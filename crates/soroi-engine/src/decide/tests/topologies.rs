@@ -99,7 +99,7 @@ fn racks_of_the_same_name_are_not_one_rack() {
             flavor default topology=racks
             queue main gpu=9
             gang four pods=4 gpu=1 queue=main required=rack
-              pending four: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 4 pod(s). Total nodes: 2; excluded: topologyDomain: 1; the closest domain is r1; even on empty nodes only 2 would ever fit
+              pending four: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 4 pod(s). Total nodes: 2; excluded: topologyDomain: 1; for one more, 0/2 nodes are available: 1 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is r1; even on empty nodes only 2 would ever fit
             gang two pods=2 gpu=1 queue=main required=rack
               admit two; mainx2 [default] a*2
               bind two-0 to a
@@ -108,7 +108,7 @@ fn racks_of_the_same_name_are_not_one_rack() {
             show
               a: two-0 two-1
               b: 
-              four: pending: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 4 pod(s). Total nodes: 2; excluded: topologyDomain: 1; the closest domain is r1; even on empty nodes only 2 would ever fit
+              four: pending: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 4 pod(s). Total nodes: 2; excluded: topologyDomain: 1; for one more, 0/2 nodes are available: 1 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is r1; even on empty nodes only 2 would ever fit
               two: committed, 2 running
         "#]],
     );
@@ -135,7 +135,7 @@ fn two_nodes_of_one_host_name_are_two_domains() {
             flavor default topology=hosts
             queue main gpu=9
             gang three pods=3 gpu=1 queue=main required=kubernetes.io/hostname
-              pending three: couldn't assign flavors to pod set main: topology "hosts" allows to fit only 2 out of 3 pod(s). Total nodes: 2; excluded: topologyDomain: 1; the closest domain is same; even on empty nodes only 2 would ever fit
+              pending three: couldn't assign flavors to pod set main: topology "hosts" allows to fit only 2 out of 3 pod(s). Total nodes: 2; excluded: topologyDomain: 1; for one more, 0/2 nodes are available: 1 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is same; even on empty nodes only 2 would ever fit
             gang two pods=2 gpu=1 queue=main required=kubernetes.io/hostname
               admit two; mainx2 [default] a*2
               bind two-0 to a
@@ -144,7 +144,7 @@ fn two_nodes_of_one_host_name_are_two_domains() {
             show
               a: two-0 two-1
               b: 
-              three: pending: couldn't assign flavors to pod set main: topology "hosts" allows to fit only 2 out of 3 pod(s). Total nodes: 2; excluded: topologyDomain: 1; the closest domain is same; even on empty nodes only 2 would ever fit
+              three: pending: couldn't assign flavors to pod set main: topology "hosts" allows to fit only 2 out of 3 pod(s). Total nodes: 2; excluded: topologyDomain: 1; for one more, 0/2 nodes are available: 1 node(s) were outside of the topology domain, 1 Insufficient example.com/gpu; the closest domain is same; even on empty nodes only 2 would ever fit
               two: committed, 2 running
         "#]],
     );
@@ -172,9 +172,9 @@ fn nodes_without_a_label_are_outside() {
             flavor default topology=racks
             queue main gpu=9
             gang three pods=3 gpu=1 queue=main required=block
-              pending three: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 3 pod(s). Total nodes: 3; excluded: topologyDomain: 2; even on empty nodes only 2 would ever fit
+              pending three: couldn't assign flavors to pod set main: topology "racks" allows to fit only 2 out of 3 pod(s). Total nodes: 3; excluded: label "block": 1, label "rack": 1; for one more, 0/3 nodes are available: 1 node(s) had no label block, 1 node(s) had no label rack, 1 Insufficient example.com/gpu; even on empty nodes only 2 would ever fit
             topology racks block row
-              pending three: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 3 pod(s). Total nodes: 3; excluded: topologyDomain: 3; none would ever fit, even on empty nodes
+              pending three: couldn't assign flavors to pod set main: topology "racks" doesn't allow to fit any of 3 pod(s). Total nodes: 3; excluded: label "block": 1, label "row": 2; 0/3 nodes are available: 1 node(s) had no label block, 2 node(s) had no label row; no node has label row
         "#]],
     );
 }
@@ -243,8 +243,8 @@ fn what_nobody_can_meet_is_said_at_once() {
     }
     expect![[r#"
         the gangs come
-          pending many: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; none would ever fit, even on empty nodes
-          pending torn: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; none would ever fit, even on empty nodes
+          pending many: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector
+          pending torn: couldn't assign flavors to pod set main: nodes of flavor default don't allow to fit any of 2 pod(s): 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector
     "#]].assert_eq(&board.log);
 }
 

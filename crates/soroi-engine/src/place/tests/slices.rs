@@ -284,7 +284,7 @@ fn topologies_that_make_no_sense_do_no_harm() {
     check(
         &format!("{missing}\npods m 2 gpu=1 topology=t slice=host:2"),
         expect![[r#"
-        m  0 of 2 fit; 2 nodes, 1 Topology
-    "#]],
+            m  0 of 2 fit; 2 nodes, 1 NoLevel { label: "rack" }
+        "#]],
     );
 }
