@@ -176,6 +176,8 @@ pub mod volcano {
 pub mod soroi {
     /// Annotation of a ClusterQueue: the placement policy of its gangs.
     pub const PLACEMENT: &str = "soroi.dev/placement";
+    /// Annotation of a ClusterQueue: how places of its gangs are chosen among those that do.
+    pub const PACKING: &str = "soroi.dev/packing";
     /// Label of pods that a release of ours brought about: they get our scheduler when they are
     /// created. Its value is the uid of the gang.
     pub const GANG: &str = "soroi.dev/gang";

@@ -179,6 +179,20 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// How places are chosen among those that do.
+    #[derive(Default)]
+    PackingPolicy {
+        /// The fewest domains, then the one with the least to spare.
+        #[default]
+        BestFit = "BestFit",
+        /// Where the cluster's own mix of pods loses least of what it could still use.
+        Fragmentation = "Fragmentation",
+        /// Where most is left.
+        Spread = "Spread",
+    }
+}
+
 /// What a pod set got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -12,6 +12,7 @@ mod changes;
 mod crowd;
 mod look;
 mod minds;
+mod mix;
 mod needs;
 mod ranks;
 mod volumes;
@@ -119,6 +120,7 @@ pub struct Cluster {
     versions: u64,
     needs: Needs,
     occupants: BTreeMap<Occupant, Charge>,
+    tally: mix::Tally,
     undo: Vec<Undo>,
     savepoints: u32,
     /// Nodes that nobody may need any more once nothing is tried out: until then, undo entries
@@ -318,6 +320,7 @@ impl Cluster {
         }
         let everybody = self.occupants.values().map(|c| (c.node, &*c.need, c.face.as_ref()));
         self.crowd.discrepancies(everybody, &mut found);
+        self.tally.discrepancies(self.occupants.values().map(|charge| &charge.need), &mut found);
         self.volumes.discrepancies(&mut found);
         self.needs.discrepancies(&self.volumes, &mut found);
         self.topologies.discrepancies(&self.nodes, &self.changes, &self.names, &mut found);
@@ -445,6 +448,7 @@ impl Cluster {
             slot.space.charge(&now.need.requests, 1);
             slot.charges += 1;
             self.crowd.come(now.node, &now.need, now.face.as_ref());
+            self.tally.come(&now.need);
             self.changes.push(now.node);
         }
         let before = match charge {
@@ -456,6 +460,7 @@ impl Cluster {
             slot.space.uncharge(&old.need.requests, 1);
             slot.charges -= 1;
             self.crowd.go(old.node, &old.need, old.face.as_ref());
+            self.tally.go(&old.need);
             self.changes.push(old.node);
             self.release_if_empty(old.node);
         }

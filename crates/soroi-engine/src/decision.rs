@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Amount, GangId, Millis, Name, PodUid, Policy};
+use crate::packing::Packing;
 use crate::preempt::{Cause, FairRule};
 use crate::reason::{Reason, UndoReason};
 
@@ -187,6 +188,8 @@ pub struct Settings {
     /// No gang gets quota of a ClusterQueue while the pods of one that holds some are not ready (Kueue,
     /// `waitForPodsReady.blockAdmission`).
     pub block_admission: bool,
+    /// How places are chosen among those that do, for gangs of queues that do not say.
+    pub packing: Packing,
 }
 
 impl Default for Settings {
@@ -202,6 +205,7 @@ impl Default for Settings {
             ignore_undeclared: false,
             fair_sharing: None,
             block_admission: false,
+            packing: Packing::BestFit,
         }
     }
 }

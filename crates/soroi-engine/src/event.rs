@@ -500,6 +500,8 @@ pub struct ClusterQueue {
     pub weight_milli: Amount,
     /// The queue's own policy; `None`: the configured one.
     pub placement: Option<Policy>,
+    /// How places of its gangs are chosen; `None`: as configured.
+    pub packing: Option<crate::packing::Packing>,
     /// Why the queue cannot admit although its object is well formed, as intake found out (a
     /// deletion under way, an admission check that is missing or inactive).
     pub inactive: Option<crate::reason::QueueInactive>,

@@ -169,6 +169,13 @@ impl Room {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(i128, u64, Reverse<Amount>);
 
+impl Score {
+    /// What it costs to put the pod there, in what its packing counts.
+    pub fn cost(&self) -> i128 {
+        self.0
+    }
+}
+
 /// Where on a node the pod would go, and how good that is; `None`: it does not fit.
 pub fn judge(
     packing: Packing,

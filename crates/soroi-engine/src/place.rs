@@ -28,6 +28,7 @@ use crate::decision::{TopologyDomain, TopologyPlaces};
 use crate::event::{Name, TopologyRequest, Who};
 use crate::fit::Ask;
 use crate::minima::Minima;
+use crate::packing::Packing;
 use crate::reason::PlaceProblem;
 use crate::topology::Grain;
 use part::Part;
@@ -48,6 +49,8 @@ pub struct PlaceRequest {
     pub minima: Option<Minima>,
     /// Nodes that must not be used.
     pub excluded: Vec<Name>,
+    /// Which of the places that do.
+    pub packing: Packing,
 }
 
 /// Some equal pods to be placed.
@@ -125,7 +128,7 @@ pub fn place(cluster: &mut Cluster, request: &PlaceRequest) -> Result<Placement,
         pod_set_of.resize(parts.len(), at);
     }
     let counts: Vec<u32> = parts.iter().map(|part| part.count).collect();
-    let answer = search::place(cluster, parts, request.minima.as_ref());
+    let answer = search::place(cluster, parts, request.minima.as_ref(), request.packing);
     cluster.rollback(savepoint);
     let rounded_up = |at: usize| {
         let own = pod_set_of.iter().zip(&counts).filter(|(pod_set, _)| **pod_set == at);

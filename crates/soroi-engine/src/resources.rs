@@ -52,6 +52,11 @@ impl ResourceNames {
         ResourceIx(ix)
     }
 
+    /// The number of this name, if it was ever seen.
+    pub fn known(&self, name: &str) -> Option<ResourceIx> {
+        self.by_name.get(name).copied()
+    }
+
     /// The name behind a number that this table gave.
     pub fn name(&self, resource: ResourceIx) -> &Name {
         &self.names[resource.0 as usize]

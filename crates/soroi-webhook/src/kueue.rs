@@ -21,11 +21,12 @@ pub(crate) fn state(kind: &str, object: &Value, findings: &mut Findings) {
         "Workload" => workload::state(object, findings),
         _ => {}
     }
-    if kind != "ClusterQueue" && annotation(object, soroi::PLACEMENT).is_some() {
-        findings.warn(format!(
-            "metadata.annotations[{}]: has no effect on a {kind}; set it on the ClusterQueue",
-            soroi::PLACEMENT
-        ));
+    for key in [soroi::PLACEMENT, soroi::PACKING] {
+        if kind != "ClusterQueue" && annotation(object, key).is_some() {
+            findings.warn(format!(
+                "metadata.annotations[{key}]: has no effect on a {kind}; set it on the ClusterQueue"
+            ));
+        }
     }
 }
 

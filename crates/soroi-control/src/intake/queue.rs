@@ -10,12 +10,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use soroi_api::Quantity;
 use soroi_api::kueue;
 use soroi_api::labels::soroi as soroi_keys;
-use soroi_api::plan::PlacementPolicy;
+use soroi_api::plan::{PackingPolicy, PlacementPolicy};
 use soroi_api::volcano;
 use soroi_engine::event::{
     self, Amount, FlavorQuotas, Fungibility, Name, Policy, Preemptible, Preemption, QueueingStrategy, Quota,
     ResourceGroup, StopPolicy, WhileBorrowing,
 };
+use soroi_engine::packing::Packing;
 use soroi_engine::reason::QueueInactive;
 
 use super::{Invalid, labels, selector};
@@ -105,6 +106,7 @@ pub fn cluster_queue(queue: &kueue::ClusterQueue, checks: &Checks) -> event::Clu
         preemption: preemption(spec.preemption.as_ref()),
         weight_milli: WEIGHT_MILLI_DEFAULT,
         placement: None,
+        packing: None,
         inactive: missing_checks(spec, checks),
     };
     if let Err(invalid) = fill_in(queue, &mut fact) {
@@ -127,6 +129,7 @@ fn fill_in(queue: &kueue::ClusterQueue, fact: &mut event::ClusterQueue) -> Resul
     fact.groups = groups(&spec.resource_groups, spec.cohort_name.is_some())?;
     fact.weight_milli = weight(spec.fair_sharing.as_ref())?;
     fact.placement = placement(queue.metadata.annotations.as_ref())?;
+    fact.packing = packing(queue.metadata.annotations.as_ref())?;
     Ok(())
 }
 
@@ -140,6 +143,17 @@ fn placement(annotations: Option<&BTreeMap<String, String>>) -> Result<Option<Po
     let named = text.parse::<PlacementPolicy>();
     let field = || format!("metadata.annotations[{}]", soroi_keys::PLACEMENT);
     named.map(|named| Some(policy(named))).map_err(|error| Invalid::new(field(), error))
+}
+
+fn packing(annotations: Option<&BTreeMap<String, String>>) -> Result<Option<Packing>, Invalid> {
+    let Some(text) = annotations.and_then(|all| all.get(soroi_keys::PACKING)) else { return Ok(None) };
+    let field = || format!("metadata.annotations[{}]", soroi_keys::PACKING);
+    let named = text.parse::<PackingPolicy>().map_err(|error| Invalid::new(field(), error))?;
+    Ok(Some(match named {
+        PackingPolicy::BestFit => Packing::BestFit,
+        PackingPolicy::Fragmentation => Packing::Fragmentation,
+        PackingPolicy::Spread => Packing::Spread,
+    }))
 }
 
 /// A policy as the engine has it.

@@ -105,7 +105,7 @@ impl Ours {
             ..PodSetRequest::default()
         };
         let excluded = self.nodes.iter().filter(|other| &***other != node).cloned().collect();
-        let request = PlaceRequest { pod_sets: vec![pod_set], minima: None, excluded };
+        let request = PlaceRequest { pod_sets: vec![pod_set], excluded, ..PlaceRequest::default() };
         place(&mut self.cluster, &request).is_ok()
     }
 

@@ -137,7 +137,8 @@ impl Engine {
             asks: Asks::Places(PlaceRequest {
                 pod_sets: vec![pod_set],
                 minima: Some(Minima::of(1)),
-                excluded: Vec::new(),
+                packing: self.packing_of(fact),
+                ..PlaceRequest::default()
             }),
         })
     }
@@ -152,6 +153,7 @@ impl Engine {
             Some(queue) => Asks::FlavorsAndPlaces(Arc::new(Start {
                 // Members of such a gang get their places beside its others, whenever those got theirs.
                 policy: Policy::Unified,
+                packing: self.packing_of(fact),
                 cluster_queue: Some(queue),
                 volcano_queue: None,
                 sets: vec![StartSet {
@@ -166,7 +168,10 @@ impl Engine {
                 // Nobody leaves for members beyond those that make a gang whole.
                 rank: None,
             })),
-            None => Asks::Places(self.places_of_new(named, count)),
+            None => Asks::Places(PlaceRequest {
+                packing: self.packing_of(fact),
+                ..self.places_of_new(named, count)
+            }),
         };
         More {
             set: named.name.clone(),
@@ -188,7 +193,7 @@ impl Engine {
             request: named.topology.clone(),
             ..PodSetRequest::default()
         };
-        PlaceRequest { pod_sets: vec![pod_set], minima: Some(Minima::of(1)), excluded: Vec::new() }
+        PlaceRequest { pod_sets: vec![pod_set], minima: Some(Minima::of(1)), ..PlaceRequest::default() }
     }
 
     /// What one pod of the set takes, by resource, and the flavor that pays.

@@ -226,7 +226,8 @@ impl Engine {
         PlaceRequest {
             pod_sets,
             minima: Some(minima).filter(|minima| minima.total() < all),
-            excluded: Vec::new(),
+            packing: state.fact.as_ref().map_or(self.settings.packing, |fact| self.packing_of(fact)),
+            ..PlaceRequest::default()
         }
     }
 

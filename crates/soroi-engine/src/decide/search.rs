@@ -443,7 +443,8 @@ impl Search<'_> {
 
     fn joint_request(&self, placed: &[usize], chosen: &[Flavors]) -> PlaceRequest {
         let pod_sets = placed.iter().map(|at| self.request(*at, &chosen[*at])).collect();
-        PlaceRequest { pod_sets, minima: self.minima.cloned(), excluded: Vec::new() }
+        let packing = self.start.packing;
+        PlaceRequest { pod_sets, minima: self.minima.cloned(), packing, ..PlaceRequest::default() }
     }
 
     fn request(&self, at: usize, flavors: &Flavors) -> PodSetRequest {

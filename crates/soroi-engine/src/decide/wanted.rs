@@ -13,6 +13,7 @@ use crate::event::{
 };
 use crate::fit::selects;
 use crate::minima::Minima;
+use crate::packing::Packing;
 use crate::place::PlaceRequest;
 use crate::queue::{LineKey, Turn};
 use crate::quota::kueue;
@@ -34,6 +35,8 @@ pub(crate) enum Wanted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Start {
     pub(crate) policy: Policy,
+    /// How its places are chosen.
+    pub(crate) packing: Packing,
     pub(crate) cluster_queue: Option<Name>,
     pub(crate) volcano_queue: Option<Name>,
     pub(crate) sets: Vec<StartSet>,
@@ -228,6 +231,7 @@ impl Engine {
         };
         Start {
             policy,
+            packing: self.packing_of(fact),
             cluster_queue,
             volcano_queue: fact.volcano_queue.clone(),
             sets: fact.pod_sets.iter().map(set).collect(),
@@ -251,6 +255,14 @@ impl Engine {
         let queue = name.and_then(|name| self.quotas.kueue.queue(name));
         let policy = queue.and_then(|queue| queue.placement).unwrap_or(self.settings.placement);
         if fact.local_queue.is_none() && !policy.soroi_binds() { Policy::Unified } else { policy }
+    }
+
+    /// How places of a gang are chosen: as its queue says, or as configured.
+    pub(super) fn packing_of(&self, fact: &Gang) -> Packing {
+        let admitted = fact.admitted.as_ref().map(|held| &held.cluster_queue);
+        let name = admitted.or_else(|| self.local_queue_of(fact).map(|door| &door.cluster_queue));
+        let queue = name.and_then(|name| self.quotas.kueue.queue(name));
+        queue.and_then(|queue| queue.packing).unwrap_or(self.settings.packing)
     }
 
     pub(super) fn local_queue_of(&self, fact: &Gang) -> Option<&LocalQueue> {

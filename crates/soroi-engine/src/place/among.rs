@@ -6,6 +6,7 @@
 //! not proven says so.
 
 mod exhaust;
+mod packed;
 pub(super) mod prefer;
 mod rules;
 mod volumes;
@@ -300,19 +301,35 @@ impl Tries {
         let mut anchors = Vec::new();
         for (at, part) in rules.parts.iter().enumerate() {
             for &counter in part.near.iter().filter(|counter| rules.is_unset(**counter)) {
-                let mut rooms: BTreeMap<u32, u64> = BTreeMap::new();
-                for node in self.nodes_of(at, start) {
-                    if let Some(domain) = rules.domain(counter, node) {
-                        *rooms.entry(domain).or_default() += u64::from(rules.room(at, node));
-                    }
-                }
-                let count = u64::from(part.count);
-                let mut rooms: Vec<(u32, u64)> = rooms.into_iter().collect();
-                rooms.sort_by_key(|(domain, room)| (Reverse((*room).min(count)), *room, *domain));
-                anchors.extend(rooms.into_iter().take(ANCHORS_MAX).map(|(domain, _)| (counter, domain)));
+                let domains = self.roomiest(at, counter, start, ANCHORS_MAX);
+                anchors.extend(domains.map(|domain| (counter, domain)));
             }
         }
         anchors
+    }
+
+    /// The domains of a counter that take most pods of a part, least to spare first; of equal ones the one
+    /// whose first node comes first by name (numbers of domains follow the order in which nodes came).
+    fn roomiest(
+        &self,
+        part: usize,
+        counter: usize,
+        start: &Start,
+        most: usize,
+    ) -> impl Iterator<Item = u32> + use<> {
+        let rules = &self.rules;
+        let mut rooms: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for node in self.nodes_of(part, start) {
+            if let Some(domain) = rules.domain(counter, node) {
+                let (room, first) = rooms.entry(domain).or_insert((0, u64::MAX));
+                *room += u64::from(rules.room(part, node));
+                *first = (*first).min(self.ranks[node.index()]);
+            }
+        }
+        let count = u64::from(rules.parts[part].count);
+        let mut rooms: Vec<(u32, (u64, u64))> = rooms.into_iter().collect();
+        rooms.sort_by_key(|(_, (room, first))| (Reverse((*room).min(count)), *room, *first));
+        rooms.into_iter().take(most).map(|(domain, _)| domain)
     }
 
     fn put(&mut self, part: usize, node: NodeIx) {

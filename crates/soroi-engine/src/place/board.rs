@@ -9,6 +9,7 @@
 //! pods s 6 gpu=1 topology=t slice=rack:3    slices: level and size, coarse to fine
 //! min 2 ps=1                        at least so many pods, in all and of a role
 //! without a                         the node must not be used
+//! packing Spread                    or Fragmentation
 //! pods m 3 is=x near=rack:x apart=host:y spread=zone:x:1 port=80     what pods demand of others
 //! pods m 3 likes=zone:z1:50 fond=rack:x:50 shy=host:x:50 even=zone:x:1      what pods would like
 //! claim c of=v once                 a claim and its volume (`-`: none); `once`: for one pod at a time
@@ -29,6 +30,7 @@ use crate::event::{
 };
 use crate::fit::Ask;
 use crate::minima::Minima;
+use crate::packing::Packing;
 use crate::reason::PlaceProblem;
 
 /// What a text says: the cluster, and what is asked of it.
@@ -95,6 +97,13 @@ impl Board {
                 };
                 let roles = words[2..].iter().map(role).collect();
                 self.request.minima = Some(Minima { members: words[1].parse().unwrap(), roles });
+            }
+            "packing" => {
+                self.request.packing = match words[1] {
+                    "Spread" => Packing::Spread,
+                    "Fragmentation" => Packing::Fragmentation,
+                    _ => Packing::BestFit,
+                }
             }
             "without" => self.request.excluded.push(words[1].into()),
             other => panic!("what is {other}?"),

@@ -15,6 +15,7 @@ use super::part::{Part, Region, Wish, room};
 use super::problem::{Problems, explain, explain_bundle};
 use crate::cluster::Cluster;
 use crate::minima::Minima;
+use crate::packing::Packing;
 
 /// Regions of each level that are tried for one pod set before the others are thought of. The
 /// tightest ones are the best, and what hides beyond them `model` still finds.
@@ -32,6 +33,7 @@ pub(super) fn place(
     cluster: &mut Cluster,
     mut parts: Vec<Part>,
     minima: Option<&Minima>,
+    packing: Packing,
 ) -> Result<Vec<Taken>, Problems> {
     let passing = parts.len() > INDEXED_MAX;
     for part in &mut parts {
@@ -51,8 +53,8 @@ pub(super) fn place(
             Fewer::GaveUp => Err(unproven(problems)),
         }
     });
-    let answer = answer.map(|taken| match among::prefer::concerns(cluster, &merged.parts) {
-        true => among::prefer::prefer(cluster, &merged.parts, &bundles, taken),
+    let answer = answer.map(|taken| match among::prefer::concerns(cluster, &merged.parts, packing) {
+        true => among::prefer::prefer(cluster, &merged.parts, &bundles, taken, packing),
         false => taken,
     });
     answer.map(|taken| merged.deal(cluster, taken)).map_err(|problems| merged.deal_problems(problems))

@@ -33,6 +33,7 @@ fn queue(name: &str, cohort: Option<&str>, nominal: i64) -> ClusterQueue {
         preemption: Preemption::default(),
         weight_milli: 1000,
         placement: None,
+        packing: None,
         inactive: None,
     }
 }

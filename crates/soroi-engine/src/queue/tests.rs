@@ -238,6 +238,7 @@ fn queue(name: &Name, nominal: i64) -> crate::event::ClusterQueue {
         preemption: Default::default(),
         weight_milli: 1000,
         placement: None,
+        packing: None,
         inactive: None,
     }
 }

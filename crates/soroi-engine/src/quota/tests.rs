@@ -39,6 +39,7 @@ fn queue(name: &str, cohort: Option<&str>, groups: Vec<ResourceGroup>) -> Cluste
         preemption: Default::default(),
         weight_milli: 1000,
         placement: None,
+        packing: None,
         inactive: None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use soroi_api::labels::soroi;
-use soroi_api::plan::PlacementPolicy;
+use soroi_api::plan::{PackingPolicy, PlacementPolicy};
 
 use crate::field::Findings;
 use crate::json::{annotation, items};
@@ -22,6 +22,12 @@ pub(super) fn cluster_queue(queue: &Value, findings: &mut Findings) {
     resource_groups(&spec["resourceGroups"], findings);
     syntax::selector("spec.namespaceSelector", &spec["namespaceSelector"], findings);
     admission_checks(spec, findings);
+    if let Some(word) = annotation(queue, soroi::PACKING)
+        && word.parse::<PackingPolicy>().is_err()
+    {
+        let words: Vec<&str> = PackingPolicy::ALL.iter().map(|packing| packing.as_str()).collect();
+        findings.not_supported(format!("metadata.annotations[{}]", soroi::PACKING), &word.into(), &words);
+    }
     if let Some(word) = annotation(queue, soroi::PLACEMENT)
         && word.parse::<PlacementPolicy>().is_err()
     {

@@ -74,6 +74,12 @@ fn selectors_checks_and_policies_mean_something() {
     board += &placed("ClusterQueue", "QuotaOnly");
     board += &placed("ClusterQueue", "quota");
     board += &placed("LocalQueue", "QuotaOnly");
+    let packed = |kind: &str, packing: &str| {
+        created(kind, json!({"metadata": {"annotations": {"soroi.dev/packing": packing}}}))
+    };
+    board += &packed("ClusterQueue", "Spread");
+    board += &packed("ClusterQueue", "spread");
+    board += &packed("LocalQueue", "Spread");
     expect![[r#"
         as it is
         as it is
@@ -86,6 +92,10 @@ fn selectors_checks_and_policies_mean_something() {
         422 Invalid: ClusterQueue.kueue.x-k8s.io "train" is invalid: metadata.annotations[soroi.dev/placement]: Unsupported value: "quota": supported values: "Unified", "TopologyOnly", "AfterAdmission", "QuotaOnly"
         as it is
         warning: metadata.annotations[soroi.dev/placement]: has no effect on a LocalQueue; set it on the ClusterQueue
+        as it is
+        422 Invalid: ClusterQueue.kueue.x-k8s.io "train" is invalid: metadata.annotations[soroi.dev/packing]: Unsupported value: "spread": supported values: "BestFit", "Fragmentation", "Spread"
+        as it is
+        warning: metadata.annotations[soroi.dev/packing]: has no effect on a LocalQueue; set it on the ClusterQueue
     "#]].assert_eq(&board);
 }
 

@@ -92,6 +92,7 @@ pub(crate) fn queue() -> ClusterQueue {
         preemption: Default::default(),
         weight_milli: 1_000,
         placement: None,
+        packing: None,
         inactive: None,
     }
 }

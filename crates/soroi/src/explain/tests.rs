@@ -57,7 +57,7 @@ fn the_gang_of_the_article_is_explained_until_it_runs() {
             Job default/train waits.
             It is decided as Workload default/job-train-7fc25.
 
-              couldn't assign flavors to pod set main: topology "gpu-topology" allows to fit only 3 out of 4 pod(s)
+              couldn't assign flavors to pod set main: topology "gpu-topology" allows to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu
 
               queue      ClusterQueue gpu-queue, first in line
               pod set    main: 4 pods, each 500m cpu, 1 example.com/gpu, 128Mi memory
@@ -101,7 +101,7 @@ fn the_gang_of_the_article_is_explained_until_it_runs() {
             Job default/train waits.
             It is decided as Workload default/job-train-7fc25.
 
-              couldn't assign flavors to pod set main: topology "gpu-topology" allows to fit only 1 out of 4 pod(s). Total nodes: 2; excluded: unschedulable: 1; even on empty nodes only 2 would ever fit
+              couldn't assign flavors to pod set main: topology "gpu-topology" allows to fit only 1 out of 4 pod(s). Total nodes: 2; excluded: unschedulable: 1; for one more, 0/2 nodes are available: 1 node(s) were unschedulable, 1 Insufficient example.com/gpu
 
               queue      ClusterQueue gpu-queue, first in line
               pod set    main: 4 pods, each 500m cpu, 1 example.com/gpu, 128Mi memory
@@ -114,7 +114,6 @@ fn the_gang_of_the_article_is_explained_until_it_runs() {
                 nodes    1 node(s) were unschedulable: worker-2
                          1 Insufficient example.com/gpu: worker-1
                 short    worker-1: 1 more example.com/gpu for one pod more (1 free)
-                never    even on empty nodes only 2 would fit
 
               what would help, each by itself
                 not enough   node worker-2 is uncordoned
@@ -158,7 +157,7 @@ fn the_same_for_programs() {
             "namespace": "default"
           },
           "kind": "Job",
-          "message": "couldn't assign flavors to pod set main: topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s)",
+          "message": "couldn't assign flavors to pod set main: topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu",
           "name": "train",
           "namespace": "default",
           "podSets": [
@@ -183,7 +182,8 @@ fn the_same_for_programs() {
                     "fits": false,
                     "fitting": 3,
                     "fittingOnEmptyNodes": 4,
-                    "message": "topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s)",
+                    "labelsOfNoNode": [],
+                    "message": "topology \"gpu-topology\" allows to fit only 3 out of 4 pod(s); for one more, 0/2 nodes are available: 2 Insufficient example.com/gpu",
                     "proven": true,
                     "short": [
                       {

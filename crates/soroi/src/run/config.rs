@@ -44,6 +44,8 @@ struct File {
 pub(crate) struct Configuration {
     /// The placement policy of queues that name none.
     pub(crate) placement: Placement,
+    /// How places are chosen among those that do, for gangs of queues that do not say.
+    pub(crate) packing: Packing,
     /// Time-outs of gangs.
     pub(crate) timeouts: Timeouts,
     /// The pause after an admission that had to be taken back.
@@ -104,6 +106,15 @@ pub(crate) enum Placement {
     TopologyOnly,
     AfterAdmission,
     QuotaOnly,
+}
+
+/// As in `soroi.dev/packing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum Packing {
+    #[default]
+    BestFit,
+    Fragmentation,
+    Spread,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -347,6 +358,11 @@ impl Configuration {
         soroi_control::Config {
             settings: Settings {
                 placement: self.placement.into(),
+                packing: match self.packing {
+                    Packing::BestFit => soroi_engine::packing::Packing::BestFit,
+                    Packing::Fragmentation => soroi_engine::packing::Packing::Fragmentation,
+                    Packing::Spread => soroi_engine::packing::Packing::Spread,
+                },
                 start_timeout: millis(*start),
                 gather_timeout: millis(*gather),
                 recovery_timeout: millis(*recovery),

@@ -115,6 +115,7 @@ fn a_cluster_queue_is_read_in_whole_numbers() {
             placement: Some(
                 QuotaOnly,
             ),
+            packing: None,
             inactive: None,
         }
     "#]]
@@ -146,6 +147,7 @@ fn what_is_not_said_is_kueues_default() {
             },
             weight_milli: 1000,
             placement: None,
+            packing: None,
             inactive: None,
         }
     "#]]

@@ -19,6 +19,7 @@ fn start(counts: &[u32]) -> Start {
         who: None,
     };
     Start {
+        packing: Default::default(),
         policy: Policy::Unified,
         cluster_queue: None,
         volcano_queue: None,

@@ -8,6 +8,7 @@ use super::board::{Auto, Board};
 use crate::decision::FlavorUsage;
 use crate::event::*;
 use crate::minima::Minima;
+use crate::packing::Packing;
 use crate::place::board as places;
 use crate::reason::{NotYet, Off, QueueInactive};
 
@@ -401,6 +402,10 @@ fn queue(board: &mut Board, words: &Words<'_>) {
             preemption: preemption(words),
             weight_milli: 1000,
             placement: words.get("policy").map(policy),
+            packing: words.get("packing").map(|word| match word {
+                "Spread" => Packing::Spread,
+                _ => Packing::Fragmentation,
+            }),
             inactive: None,
         }),
     );

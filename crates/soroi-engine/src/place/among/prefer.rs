@@ -1,4 +1,5 @@
-//! The place that a gang would like best, among those that are as close together as they should be.
+//! The place that a gang would like best, among those that are as close together as they should be; and,
+//! where another packing than best fit is set, the one that is best by that.
 //!
 //! Asked once it is known where the gang fits. What comes first is what must be: every rule, and what the
 //! topology request says, as far as the first answer got with it. Then comes what the pods would like
@@ -8,15 +9,18 @@
 //! Pods come to the nodes that they like best at that moment, in several domains and with several domains
 //! to start from. The first answer is one of the tries, so that nothing gets worse.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Taken;
 use super::super::bundle::Bundle;
 use super::super::closer::reached;
 use super::super::model::contains;
 use super::super::part::{Part, Region, Wish};
+use super::packed::Packed;
 use super::{Start, Tries};
 use crate::cluster::{Cluster, NodeIx};
+use crate::packing::{Packing, Score};
 
 /// Regions of one bundle that are tried: those in which the pods would like most nodes.
 const REGIONS_TRIED: usize = 8;
@@ -25,9 +29,9 @@ const LEANS_MAX: usize = 4;
 /// Looks at a node (10 to 50 ns each): whoever has preferences waits some 20 ms for them at most.
 const WORK_MAX: u64 = 500_000;
 
-/// Whether any of these pods may like one node better than another.
-pub(in super::super) fn concerns(cluster: &Cluster, parts: &[Part]) -> bool {
-    let soft = cluster.has_soft_taints();
+/// Whether any of these pods may like one node better than another, or be packed otherwise.
+pub(in super::super) fn concerns(cluster: &Cluster, parts: &[Part], packing: Packing) -> bool {
+    let soft = cluster.has_soft_taints() || packing != Packing::BestFit;
     parts.iter().any(|part| is_free(part) && (soft || part.need.ask.shape.prefers.is_some()))
 }
 
@@ -37,12 +41,15 @@ pub(in super::super) fn prefer(
     parts: &[Part],
     bundles: &[Bundle],
     found: Vec<Taken>,
+    packing: Packing,
 ) -> Vec<Taken> {
     let mut parts = parts.to_vec();
     for (part, taken) in parts.iter_mut().zip(&found) {
         part.count = taken.iter().map(|(_, count)| count).sum();
     }
-    if parts.iter().all(|part| part.count == 0 || part.need.ask.shape.prefers.is_none())
+    let best_fit = packing == Packing::BestFit;
+    if best_fit
+        && parts.iter().all(|part| part.count == 0 || part.need.ask.shape.prefers.is_none())
         && !on_soft_taint(cluster, &parts, &found)
     {
         return found;
@@ -51,11 +58,12 @@ pub(in super::super) fn prefer(
     tries.rules.learn_tastes(cluster, &parts);
     let free: Vec<usize> =
         (0..parts.len()).filter(|at| is_free(&parts[*at]) && parts[*at].count > 0).collect();
-    if !free.iter().any(|at| tries.rules.has_taste(*at)) {
+    if best_fit && !free.iter().any(|at| tries.rules.has_taste(*at)) {
         return found;
     }
-    let starts = starts(cluster, &tries, &parts, bundles, &found);
-    Wishes { tries, found, free, work: WORK_MAX }.best(cluster, &parts, &starts)
+    let packed = (!best_fit).then(|| Packed::new(packing, cluster, &parts));
+    let starts = starts(cluster, &tries, &parts, bundles, &found, packing);
+    Wishes { tries, packed, found, free, work: WORK_MAX }.best(cluster, &parts, &starts)
 }
 
 /// Whether its places are chosen here: portions of pods and pinned ones are not.
@@ -78,10 +86,11 @@ fn starts(
     parts: &[Part],
     bundles: &[Bundle],
     found: &[Taken],
+    packing: Packing,
 ) -> Vec<Start> {
     let mut starts = vec![Start { within: vec![None; parts.len()], anchor: None }];
     for bundle in bundles {
-        let masks = masks(cluster, tries, parts, bundle, found);
+        let masks = masks(cluster, tries, parts, bundle, found, packing);
         let with = |start: &Start, mask: &Option<Vec<bool>>| {
             let mut within = start.within.clone();
             bundle.parts.iter().for_each(|at| within[*at].clone_from(mask));
@@ -100,6 +109,7 @@ fn masks(
     parts: &[Part],
     bundle: &Bundle,
     found: &[Taken],
+    packing: Packing,
 ) -> Vec<Option<Vec<bool>>> {
     let lead = &parts[bundle.parts[0]];
     let level = match lead.wish {
@@ -118,7 +128,11 @@ fn masks(
     }
     let mut required = parts.to_vec();
     bundle.parts.iter().for_each(|at| required[*at].wish = Wish::Required(level));
-    let regions = bundle.regions(cluster, &required, usize::MAX);
+    let mut regions = bundle.regions(cluster, &required, usize::MAX);
+    if packing == Packing::Spread {
+        // The roomiest ones first.
+        regions.reverse();
+    }
     let Some(tree) = cluster.topologies().tree(lead.topology.as_ref()) else { return vec![None] };
     let of_node = |node: NodeIx| match level > tree.depth() {
         true => tree.leaf_of(node).map(|_| Region::Node(node)),
@@ -130,7 +144,7 @@ fn masks(
         .enumerate()
         .map(|(at, region)| (hopes.get(&number(&region)).copied().unwrap_or(0), at, region))
         .collect();
-    regions.sort_by_key(|(hope, at, _)| (std::cmp::Reverse(*hope), *at));
+    regions.sort_by_key(|(hope, at, _)| (Reverse(*hope), *at));
     regions.truncate(REGIONS_TRIED);
     let mask = |region: &Region| Some((0..nodes).map(|at| contains(tree, region, NodeIx::of(at))).collect());
     regions.iter().map(|(_, _, region)| mask(region)).collect()
@@ -146,7 +160,7 @@ fn hopes(tries: &Tries, bundle: &Bundle, of_node: impl Fn(NodeIx) -> Option<Regi
         for (node, score) in rules.parts[part].candidates.iter().zip(rules.scores(part)) {
             best.extend(of_node(*node).map(|region| (score, rules.room(part, *node), number(&region))));
         }
-        best.sort_by_key(|(score, _, _)| std::cmp::Reverse(*score));
+        best.sort_by_key(|(score, _, _)| Reverse(*score));
         let mut left: BTreeMap<u32, u32> = BTreeMap::new();
         for (score, room, region) in best {
             let left = left.entry(region).or_insert(rules.parts[part].count);
@@ -167,14 +181,27 @@ fn number(region: &Region) -> u32 {
     }
 }
 
+/// What a way to place the gang is worth: more is better.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Worth {
+    liked: i64,
+    /// Less what packing counts as lost.
+    packed: i128,
+}
+
 /// Tries with what they are worth.
 struct Wishes {
     tries: Tries,
+    /// `None`: by best fit, as they were found.
+    packed: Option<Packed>,
     found: Vec<Taken>,
     /// Parts that may go elsewhere than where they were found.
     free: Vec<usize>,
     work: u64,
 }
+
+/// A node for pods of a part: its number among the part's candidates, itself, and how many at most.
+type Seat = (usize, NodeIx, u32);
 
 /// One way to go about it.
 struct Try<'a> {
@@ -190,7 +217,8 @@ struct Try<'a> {
 impl Wishes {
     fn best(mut self, cluster: &Cluster, parts: &[Part], starts: &[Start]) -> Vec<Taken> {
         let all: Vec<usize> = (0..parts.len()).collect();
-        let choosy = |at: &usize| self.free.contains(at) && self.tries.rules.has_taste(*at);
+        let packs = self.packed.is_some();
+        let choosy = |at: &usize| self.free.contains(at) && (packs || self.tries.rules.has_taste(*at));
         let (choosy, others): (Vec<usize>, Vec<usize>) = all.iter().partition(|at| choosy(at));
         let fixed: Vec<usize> = all.iter().copied().filter(|at| !self.free.contains(at)).collect();
         let chosen_first: Vec<usize> = choosy.iter().chain(&others).copied().collect();
@@ -209,7 +237,9 @@ impl Wishes {
             for (order, kept, lean) in ways {
                 let way = Try { start, order: order.clone(), kept: kept.clone(), lean };
                 let total = self.run(cluster, parts, &way);
-                if let Some(total) = total.filter(|total| *total > most) {
+                // Of two that pack equally well the one that came by packing, where one is set.
+                let better = |total: &Worth| *total > most || packs && best.is_none() && *total == most;
+                if let Some(total) = total.filter(better) {
                     (most, best) = (total, Some(self.tries.taken()));
                 }
             }
@@ -220,39 +250,31 @@ impl Wishes {
     /// Domains in which a part that likes itself could begin: the tightest that takes all of it, else those
     /// that take most.
     fn leans(&self, tasteful: &[usize], start: &Start) -> Vec<(usize, u32)> {
-        let rules = &self.tries.rules;
         let mut leans = Vec::new();
         for &part in tasteful {
-            let count = u64::from(rules.parts[part].count);
-            for counter in rules.likes_itself(part) {
-                let mut rooms: BTreeMap<u32, u64> = BTreeMap::new();
-                for node in self.tries.nodes_of(part, start) {
-                    if let Some(domain) = rules.domain(counter, node) {
-                        *rooms.entry(domain).or_default() += u64::from(rules.room(part, node));
-                    }
-                }
-                let mut rooms: Vec<(u32, u64)> = rooms.into_iter().collect();
-                rooms.sort_by_key(|(domain, room)| (std::cmp::Reverse((*room).min(count)), *room, *domain));
-                leans.extend(rooms.into_iter().take(LEANS_MAX).map(|(domain, _)| (counter, domain)));
+            for counter in self.tries.rules.likes_itself(part) {
+                let domains = self.tries.roomiest(part, counter, start, LEANS_MAX);
+                leans.extend(domains.map(|domain| (counter, domain)));
             }
         }
         leans
     }
 
     /// Puts all pods, and says how much they like it; `None`: not all of them found a place so.
-    fn run(&mut self, cluster: &Cluster, parts: &[Part], way: &Try<'_>) -> Option<i64> {
+    fn run(&mut self, cluster: &Cluster, parts: &[Part], way: &Try<'_>) -> Option<Worth> {
         self.tries.clear();
         let mut left: Vec<u32> = parts.iter().map(|part| part.count).collect();
-        let bases: Vec<Vec<(usize, NodeIx, u32)>> =
+        let bases: Vec<Vec<Seat>> =
             parts.iter().enumerate().map(|(at, part)| self.base(cluster, part, at, way)).collect();
-        let mut total = 0;
+        let mut total = Worth::default();
         loop {
             let before = self.tries.moves.len();
             for &part in &way.order {
-                total += match self.tries.rules.has_changing_taste(part) {
+                let more = match self.tries.rules.has_changing_taste(part) {
                     true => self.seat_in_turn(part, &bases[part], &mut left[part]),
                     false => self.seat_at_once(part, &bases[part], &mut left[part]),
                 };
+                total = Worth { liked: total.liked + more.liked, packed: total.packed + more.packed };
             }
             if left.iter().all(|left| *left == 0) {
                 return Some(total);
@@ -266,7 +288,7 @@ impl Wishes {
     /// The nodes of a part as (number among its candidates, node, how many at most), in the order in
     /// which those that it likes equally well are taken: where it leans to, where it was found, then
     /// few leaf domains, then few nodes.
-    fn base(&self, cluster: &Cluster, part: &Part, at: usize, way: &Try<'_>) -> Vec<(usize, NodeIx, u32)> {
+    fn base(&self, cluster: &Cluster, part: &Part, at: usize, way: &Try<'_>) -> Vec<Seat> {
         let rules = &self.tries.rules;
         let found: BTreeMap<NodeIx, u32> = self.found[at].iter().copied().collect();
         let candidates = rules.parts[at].candidates.iter().enumerate();
@@ -277,6 +299,7 @@ impl Wishes {
         let numbers: BTreeMap<NodeIx, usize> = candidates.map(|(number, node)| (*node, number)).collect();
         let tree = cluster.topologies().tree(part.topology.as_ref());
         let leaf = |node: NodeIx| tree.and_then(|tree| tree.leaf_of(node)).map_or(0, |leaf| leaf.0);
+        let path = |node: NodeIx| tree.and_then(|tree| Some(tree.domain(tree.leaf_of(node)?).rank));
         let mut nodes: Vec<NodeIx> = Vec::new();
         let mut leaves: BTreeMap<u32, u64> = BTreeMap::new();
         for node in self.tries.nodes_of(at, way.start) {
@@ -291,53 +314,88 @@ impl Wishes {
             let of_leaf = leaves.get(&leaf(*node)).copied().unwrap_or(0);
             let own = u64::from(rules.room(at, *node));
             let rank = self.tries.ranks[node.index()];
-            (!leans, !found.contains_key(node), tight(of_leaf), leaf(*node), tight(own), rank)
+            (!leans, !found.contains_key(node), tight(of_leaf), path(*node), tight(own), rank)
         });
         nodes.into_iter().filter_map(|node| Some((*numbers.get(&node)?, node, u32::MAX))).collect()
     }
 
     /// Where nothing changes what the part would like: the best nodes, one after the other.
-    fn seat_at_once(&mut self, part: usize, base: &[(usize, NodeIx, u32)], left: &mut u32) -> i64 {
+    fn seat_at_once(&mut self, part: usize, base: &[Seat], left: &mut u32) -> Worth {
         if *left == 0 {
-            return 0;
+            return Worth::default();
         }
         let scores = self.tries.rules.scores(part);
+        self.work = self.work.saturating_sub(base.len() as u64);
+        if self.packed.is_some() {
+            return self.seat_packed(part, base, &scores, left);
+        }
         let mut order: Vec<(i64, NodeIx, u32)> =
             base.iter().map(|(number, node, most)| (scores[*number], *node, *most)).collect();
-        order.sort_by_key(|(score, _, _)| std::cmp::Reverse(*score));
-        self.work = self.work.saturating_sub(base.len() as u64);
+        order.sort_by_key(|(score, _, _)| Reverse(*score));
         let one_each = self.tries.rules.spreads(part).next().is_some();
-        let mut total = 0;
+        let mut total = Worth::default();
         for (score, node, most) in order {
             if *left == 0 || self.work == 0 {
                 break;
             }
             let most = most.saturating_sub(self.tries.rules.placed(part, node));
             let most = if one_each { most.min(1) } else { most };
-            total += score * i64::from(self.put_some(part, node, most, left));
+            total.liked += score * i64::from(self.put_some(part, node, most, left));
         }
         total
     }
 
+    /// The same where each pod changes how well the next one packs on its node.
+    fn seat_packed(&mut self, part: usize, base: &[Seat], scores: &[i64], left: &mut u32) -> Worth {
+        let mut total = Worth::default();
+        let mut open: BTreeSet<(Reverse<i64>, Score, usize)> = BTreeSet::new();
+        for (at, (number, node, _)) in base.iter().enumerate() {
+            open.extend(self.packs(part, *node).map(|score| (Reverse(scores[*number]), score, at)));
+        }
+        while *left > 0
+            && self.work > 0
+            && let Some((liked, score, at)) = open.pop_first()
+        {
+            let (_, node, most) = base[at];
+            let most = most.saturating_sub(self.tries.rules.placed(part, node)).min(1);
+            if self.put_some(part, node, most, left) == 0 {
+                // Whatever keeps it away now may not do so in the next round.
+                continue;
+            }
+            total.liked += liked.0;
+            total.packed -= score.cost();
+            open.extend(self.packs(part, node).map(|score| (liked, score, at)));
+        }
+        total
+    }
+
+    /// How good a node is by packing; `None`: it has no room, or packing is not asked.
+    fn packs(&self, part: usize, node: NodeIx) -> Option<Score> {
+        self.packed.as_ref()?.score(&self.tries.rules, part, node)
+    }
+
     /// Where each pod changes what the next one would like: the best node of the moment, again and again.
-    fn seat_in_turn(&mut self, part: usize, base: &[(usize, NodeIx, u32)], left: &mut u32) -> i64 {
-        let mut total = 0;
+    fn seat_in_turn(&mut self, part: usize, base: &[Seat], left: &mut u32) -> Worth {
+        let mut total = Worth::default();
         while *left > 0 && self.work > 0 {
             let scores = self.tries.rules.scores(part);
             self.work = self.work.saturating_sub(base.len() as u64);
-            let mut best: Option<(i64, NodeIx, u32)> = None;
+            let mut best: Option<(i64, Option<Reverse<Score>>, NodeIx, u32)> = None;
             for (number, node, most) in base {
                 let most = most.saturating_sub(self.tries.rules.placed(part, *node));
-                let better = best.is_none_or(|(score, _, _)| scores[*number] > score);
+                let worth = (scores[*number], self.packs(part, *node).map(Reverse));
+                let better = best.as_ref().is_none_or(|best| (worth.0, &worth.1) > (best.0, &best.1));
                 if better && most > 0 && self.tries.rules.may_sit(part, *node) {
-                    best = Some((scores[*number], *node, most));
+                    best = Some((worth.0, worth.1, *node, most));
                 }
             }
-            let Some((score, node, most)) = best else { break };
-            let alone =
-                self.tries.rules.likes_distance(part) || self.tries.rules.spreads(part).next().is_some();
-            let most = if alone { 1 } else { most };
-            total += score * i64::from(self.put_some(part, node, most, left));
+            let Some((liked, score, node, most)) = best else { break };
+            let rules = &self.tries.rules;
+            let alone = rules.likes_distance(part) || rules.spreads(part).next().is_some();
+            let most = if alone || score.is_some() { 1 } else { most };
+            let put = self.put_some(part, node, most, left);
+            total.liked += liked * i64::from(put);
+            total.packed -= score.map_or(0, |Reverse(score)| score.cost());
         }
         total
     }

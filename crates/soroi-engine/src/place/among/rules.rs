@@ -281,6 +281,11 @@ impl Rules {
         need.map_or(0, |need| self.space[node.index()].fit_count(&need.requests))
     }
 
+    /// What is left on a node now.
+    pub(super) fn space_of(&self, node: NodeIx) -> &Space {
+        &self.space[node.index()]
+    }
+
     pub(super) fn put(&mut self, part: usize, node: NodeIx) {
         self.change(part, node, true);
     }

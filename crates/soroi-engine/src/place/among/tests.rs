@@ -5,6 +5,7 @@ use expect_test::{Expect, expect};
 use crate::place::board::Board;
 
 mod oracle;
+mod packing;
 mod preferences;
 mod volumes;
 

@@ -26,6 +26,7 @@ fn every_field_has_its_effect() {
 apiVersion: soroi.dev/v1alpha1
 kind: Configuration
 placement: QuotaOnly
+packing: Spread
 timeouts: {start: 1m30s, gather: 250ms, recovery: 2h, deadPod: 7s}
 undoBackoff: {min: 2s, max: 3s}
 waitForPodsReady:
@@ -42,6 +43,7 @@ http: {bindAddress: '0.0.0.0:0'}
     expect![[r#"
         Configuration {
             placement: QuotaOnly,
+            packing: Spread,
             timeouts: Timeouts {
                 start: 90s,
                 gather: 250ms,
@@ -116,6 +118,7 @@ http: {bindAddress: '0.0.0.0:0'}
                 ignore_undeclared: false,
                 fair_sharing: None,
                 block_admission: true,
+                packing: Spread,
             },
             charging: Charging {
                 excluded: [],
@@ -201,7 +204,7 @@ fn mistakes_name_the_field() {
     check(
         "timeuots: {start: 1s}\n",
         expect![
-            "timeuots: unknown field `timeuots`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `compat`, `leaderElection`, `http`, `webhooks`"
+            "timeuots: unknown field `timeuots`, expected one of `placement`, `packing`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `compat`, `leaderElection`, `http`, `webhooks`"
         ],
     );
     check(

@@ -364,3 +364,18 @@ fn agrees_with_trying_everything() {
     assert!(fit > u64::from(INSTANCES) / 4 && fit < u64::from(INSTANCES) * 3 / 4, "{fit} fit: a dull test");
     assert!(unproven * 1000 <= u64::from(INSTANCES), "{unproven} not proven");
 }
+
+/// Numbers of nodes and domains follow the order in which nodes came; no answer does.
+#[test]
+fn the_order_in_which_nodes_come_does_not_matter() {
+    let seed = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), seed);
+    for at in 0..INSTANCES / 10 {
+        let case = cases().new_tree(&mut runner).unwrap().current();
+        let mut backwards = case.clone();
+        backwards.nodes.reverse();
+        let packing = ["", "packing Spread\n", "packing Fragmentation\n"][at as usize % 3];
+        let answer = |case: &Case| Board::new(&format!("{packing}{}", case.text())).place();
+        assert_eq!(answer(&case), answer(&backwards), "{packing}{}", case.text());
+    }
+}
