@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::reply::Reply;
 use crate::resource::{Resource, group_version};
 use crate::status::ApiError;
+use crate::store::encode;
 use crate::{Shared, openapi};
 
 mod aggregated;
@@ -87,19 +88,20 @@ const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", 
 
 fn resources(shared: &Shared, group: &str, version: &str) -> Result<Reply, ApiError> {
     let registry = shared.registry();
-    let mut shown = Vec::new();
-    for resource in registry.all().filter(|r| r.group == group && r.version == version) {
-        shown.extend(describe(resource));
-    }
-    if shown.is_empty() {
-        return Err(ApiError::no_path());
-    }
-    Ok(Reply::value(&json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version(group, version),
-        "resources": shown,
-    })))
+    let describe_all = || {
+        let of_it = registry.all().filter(|r| r.group == group && r.version == version);
+        let shown: Vec<Value> = of_it.flat_map(|resource| describe(resource)).collect();
+        let list = || {
+            encode(&json!({
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": group_version(group, version),
+                "resources": shown,
+            }))
+        };
+        (!shown.is_empty()).then(list)
+    };
+    registry.described(group, version, describe_all).map(Reply::ok).ok_or_else(ApiError::no_path)
 }
 
 fn describe(resource: &Resource) -> Vec<Value> {

@@ -3,7 +3,9 @@
 //! Knows names, scope and which subresources exist. Must never know objects.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
 
 use crate::builtin::Rules;
 use crate::schema::Schema;
@@ -85,6 +87,8 @@ pub(crate) fn group_version(group: &str, version: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     by_path: BTreeMap<(String, String, String), Arc<Resource>>,
+    /// What discovery says of a group and version, once it was asked: every client asks as it starts.
+    described: Arc<Mutex<BTreeMap<(String, String), Bytes>>>,
 }
 
 impl Registry {
@@ -101,11 +105,32 @@ impl Registry {
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
         let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
         self.by_path.insert(key, resource);
+        self.described = Arc::default();
     }
 
     /// Ends serving every version of a resource.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
         self.by_path.retain(|(g, _, p), _| g != group || p != plural);
+        self.described = Arc::default();
+    }
+
+    /// The text that describes a group and version, which `make` makes when it is not known; `None` when there
+    /// is nothing to describe.
+    pub(crate) fn described(
+        &self,
+        group: &str,
+        version: &str,
+        make: impl FnOnce() -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        // Whoever panicked in here has put nothing half made into it.
+        let mut known = self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (group.to_owned(), version.to_owned());
+        if let Some(text) = known.get(&key) {
+            return Some(text.clone());
+        }
+        let text = make()?;
+        known.insert(key, text.clone());
+        Some(text)
     }
 
     /// The resource at a path.

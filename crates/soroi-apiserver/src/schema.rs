@@ -62,7 +62,7 @@ struct Node {
     any_of: Vec<NodeIx>,
     one_of: Vec<NodeIx>,
     not: Option<NodeIx>,
-    rules: Vec<cel::Rule>,
+    rules: cel::Rules,
     /// Is there a default here or below?
     has_defaults: bool,
     /// Is there a CEL rule here or below?

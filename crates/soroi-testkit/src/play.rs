@@ -18,7 +18,7 @@ use crate::api::{ApiError, Hands};
 use crate::kind::{self, KINDS};
 use crate::rule::{self, Limits};
 use crate::scenario::{Action, GangRef, Look, Pods, Ref, Scenario, Step};
-use crate::simulate::fits::waits_in_vain;
+use crate::simulate::fits::{pauses, pausing, waits_in_vain};
 use crate::stage::{Pace, Stage};
 use crate::wire::{STORM_RESTART_MAX, Trouble};
 use crate::world::{Nap, State, World, has_ended};
@@ -503,9 +503,9 @@ impl Player<'_> {
             self.product(true);
             self.stage.wake();
             lock(&self.world).wake(self.clock.now());
-            let (placement, clock) = (self.limits.placement, self.clock.clone());
+            let (limits, clock) = (self.limits, self.clock.clone());
             let settled = move |world: &World| match world.is_seen_to(clock.now()) {
-                true => waits_in_vain(world, placement),
+                true => waits_in_vain(world, &limits, clock.now()),
                 false => vec!["nobody sees to anything".to_owned()],
             };
             self.until(CALM, settled).await?;
@@ -524,24 +524,31 @@ impl Player<'_> {
         // Its last crash may have been a moment ago.
         self.wait(STORM_RESTART_MAX).await;
         let limits = self.limits;
+        let clock = self.clock.clone();
         let settled = |world: &World| {
             let mut wrong = rule::at_rest(world, &limits);
-            wrong.extend(waits_in_vain(world, limits.placement));
+            wrong.extend(waits_in_vain(world, &limits, clock.now()));
             wrong
         };
-        self.until(CALM, settled).await?;
-        let before = standing(&lock(&self.world));
+        self.until(CALM, &settled).await?;
+        let mut before = standing(&lock(&self.world));
+        // Who was put back for a while may start because that is over.
+        before.retain(|gang, _| !pauses(&lock(&self.world), gang, self.clock.now(), &limits));
         let running = occupants(&lock(&self.world));
         lock(&self.world).note(self.clock.now(), "$ (a fresh start)");
         self.product(false);
         self.product(true);
-        self.until(CALM, settled).await?;
+        self.until(CALM, &settled).await?;
         let after = standing(&lock(&self.world));
         let ended = |(gang, was): (&GangRef, &State)| {
             *was != State::Finished && after.get(gang).is_none_or(|now| *now == State::Finished)
         };
         if before.iter().any(ended) || !running.is_subset(&occupants(&lock(&self.world))) {
             // Something ended meanwhile: its place is new, whoever finds it.
+            return Ok(());
+        }
+        if limits.one_gets_ready {
+            // Whoever got ready meanwhile made way for the next.
             return Ok(());
         }
         let done = |(gang, state): (&GangRef, &State)| {
@@ -599,11 +606,19 @@ impl Player<'_> {
     async fn until(&mut self, most: Duration, wrong: impl Fn(&World) -> Vec<String>) -> Result<(), String> {
         let until = self.clock.now() + most;
         let mut right = 0;
+        let (mut asked, mut found) = (None, Vec::new());
         loop {
             self.clock.sleep(HOLD).await;
             rule::over_time(&mut lock(&self.world), self.clock.now(), &self.limits);
             self.check()?;
-            let found = wrong(&lock(&self.world));
+            let world = lock(&self.world);
+            // As long as nothing has changed the answer is the same.
+            let now = self.clock.now();
+            let state = Some((world.turns(), world.is_seen_to(now), pausing(&world, now, &self.limits)));
+            if asked != state {
+                (asked, found) = (state, wrong(&world));
+            }
+            drop(world);
             right = if found.is_empty() { right + 1 } else { 0 };
             if right == 2 {
                 return Ok(());

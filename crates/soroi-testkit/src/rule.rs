@@ -48,6 +48,10 @@ pub struct Limits {
     pub slack: Duration,
     /// Watches may be cut, so that binds of others are seen late.
     pub stale: bool,
+    /// Nobody gets quota while pods of somebody else who has some are not ready (`blockAdmission`).
+    pub one_gets_ready: bool,
+    /// How far the product's clocks may be off: a time that it writes may be so far from the cluster's.
+    pub astray: Duration,
 }
 
 /// Checks what a change may have broken; adds to the world's violations.

@@ -78,6 +78,12 @@ pub fn run(
         slack: if hindered { SLACK } else { Duration::ZERO },
         patience: if hindered { scenario.settings.patience } else { Duration::ZERO },
         stale: matches!(kind, Kind::Seed(_) | Kind::Storm(_)),
+        one_gets_ready: scenario
+            .settings
+            .wait_for_pods_ready
+            .as_ref()
+            .is_some_and(|wait| wait.block_admission),
+        astray: scenario.settings.astray,
     };
     let trouble = match kind {
         Kind::Plain => Trouble::None,

@@ -103,6 +103,8 @@ pub struct Settings {
     pub astray: Duration,
     /// How long pods may take to be ready; `None`: as long as they like.
     pub wait_for_pods_ready: Option<WaitForPodsReady>,
+    /// Whether queues share fairly, with Kueue's usual rules of preemption.
+    pub fair_sharing: bool,
 }
 
 /// The product's setting of this name, in Kueue's words.
@@ -165,6 +167,7 @@ impl Default for Settings {
             replicas: 1,
             astray: Duration::ZERO,
             wait_for_pods_ready: None,
+            fair_sharing: false,
         }
     }
 }

@@ -34,6 +34,10 @@ pub struct Drawn {
     pub replicas: u64,
     /// How far their clocks may be off, as a span in words.
     pub astray: &'static str,
+    /// What the page's settings say of `waitForPodsReady`; empty: nothing.
+    pub wait: &'static str,
+    /// Whether queues share fairly.
+    pub fair: bool,
     /// The cluster and what is done to it, one step a line.
     pub steps: Vec<String>,
 }
@@ -42,10 +46,12 @@ impl Drawn {
     /// The story as a page of `scenarios/`.
     pub fn page(&self) -> String {
         let steps: String = self.steps.iter().map(|step| format!("$ {step}\n")).collect();
-        let Self { seed, placement, replicas, astray, .. } = self;
+        let Self { seed, placement, replicas, astray, wait, fair, .. } = self;
+        let wait = if wait.is_empty() { String::new() } else { format!("waitForPodsReady: {wait}\n") };
+        let fair = if *fair { "fairSharing: true\n" } else { "" };
         format!(
             "# Seed {seed}\n\n```yaml settings\nplacements: [{placement}]\nreplicas: {replicas}\n\
-             astray: {astray}\n```\n\n```console\n{steps}```\n"
+             astray: {astray}\n{wait}{fair}```\n\n```console\n{steps}```\n"
         )
     }
 

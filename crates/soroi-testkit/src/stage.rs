@@ -17,6 +17,7 @@ use soroi_control::config::Config;
 use soroi_embedded::{Embedded, Options};
 use soroi_engine::decision::Settings;
 use soroi_engine::event::Policy;
+use soroi_engine::preempt::FairRule;
 use tokio::task::JoinSet;
 
 use crate::replica::{Replica, Terms};
@@ -122,6 +123,9 @@ pub struct EmbeddedStage {
     alarms: JoinSet<()>,
 }
 
+/// Kueue's usual rules of preemption under fair sharing.
+const FAIR: [FairRule; 2] = [FairRule::LessThanOrEqualToFinalShare, FairRule::LessThanInitialShare];
+
 /// How replicas are called.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -139,6 +143,7 @@ impl EmbeddedStage {
         let settings = Settings {
             placement: policy(placement),
             block_admission: wait.is_some_and(|wait| wait.block_admission),
+            fair_sharing: told.fair_sharing.then(|| FAIR.to_vec()),
             ..Settings::default()
         };
         let wait_for_pods_ready = wait.map(WaitForPodsReady::rules);

@@ -17,7 +17,7 @@ use crate::kind::{self, Kind};
 use crate::scenario::{Condition, GangRef};
 
 pub use gang::{GangView, State, has_ended};
-pub(crate) use gang::{gangs_of_pod, gangs_of_workload};
+pub(crate) use gang::{gangs_of_job, gangs_of_pod, gangs_of_workload};
 pub use need::{Amounts, amount, amounts, pod_requests};
 
 /// Lines of the trace that a failure shows.
@@ -91,6 +91,8 @@ pub struct World {
     pub(crate) violations: Vec<String>,
     /// Changes of single objects that were told.
     changes: u64,
+    /// The same without leases, which no rule about rest looks at.
+    turns: u64,
 }
 
 /// A sleep of the leader.
@@ -160,6 +162,19 @@ impl World {
         self.changes
     }
 
+    /// Differs whenever something may have changed that a rule about rest looks at; as long as it does not,
+    /// their answers stand.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    fn count(&mut self, kind: Kind) {
+        self.changes += 1;
+        if !matches!(kind, kind::LEASE) {
+            self.turns += 1;
+        }
+    }
+
     /// How often the gang's Workload went to Evicted.
     pub fn evictions(&self, gang: &GangRef) -> u32 {
         self.evictions.get(gang).copied().unwrap_or(0)
@@ -199,7 +214,7 @@ impl World {
     }
 
     fn set(&mut self, key: Key, object: Value, now: Timestamp) -> Changed {
-        self.changes += 1;
+        self.count(key.0);
         let before = self.take(&key);
         for line in told(&key, before.as_ref(), &object) {
             self.note(now, &line);
@@ -225,7 +240,7 @@ impl World {
     }
 
     fn remove(&mut self, key: Key, now: Timestamp) -> Changed {
-        self.changes += 1;
+        self.count(key.0);
         let before = self.take(&key);
         if key.0 == kind::NODE {
             self.shut.remove(&key.2);

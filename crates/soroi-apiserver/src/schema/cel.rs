@@ -5,6 +5,7 @@
 //! only asked about its transitions, all as Kubernetes 1.36 does
 //! (`apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go`).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
@@ -17,6 +18,33 @@ use super::path::Path;
 use super::{Additional, Kind, Node, NodeIx, Schema};
 use crate::object;
 use crate::status::FieldError;
+
+mod needs;
+
+use needs::{Needs, WHOLE};
+
+/// The rules of a node.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    all: Vec<Rule>,
+    /// What they look at of the value, and of the one before.
+    this: Needs,
+    before: Needs,
+}
+
+impl Rules {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn push(&mut self, rule: Rule) {
+        for program in std::iter::once(&rule.program).chain(&rule.message_program) {
+            self.this.add(&program.expression().expr, "self");
+            self.before.add(&program.expression().expr, "oldSelf");
+        }
+        self.all.push(rule);
+    }
+}
 
 /// One compiled rule.
 pub(super) struct Rule {
@@ -188,12 +216,12 @@ impl Schema {
             let has_old = old.is_some() || rule.optional_old;
             if rule.transition { has_old } else { !unchanged }
         };
-        let rules: Vec<&Rule> = node.rules.iter().filter(applies).collect();
+        let rules: Vec<&Rule> = node.rules.all.iter().filter(applies).collect();
         if rules.is_empty() {
             return;
         }
-        let this = self.to_cel(node, value);
-        let before = old.map(|o| self.to_cel(node, o));
+        let this = self.to_cel(node, value, &node.rules.this);
+        let before = old.map(|o| self.to_cel(node, o, &node.rules.before));
         FUNCTIONS.with(|functions| {
             let mut scope = functions.new_inner_scope();
             scope.add_variable_from_value("self", this);
@@ -214,29 +242,40 @@ impl Schema {
         });
     }
 
-    /// A JSON value as CEL sees it through its schema.
-    fn to_cel(&self, node: &Node, value: &Value) -> Cel {
+    /// A JSON value as CEL sees it through its schema, as far as it is looked at.
+    fn to_cel(&self, node: &Node, value: &Value, needs: &Needs) -> Cel {
         match value {
             Value::String(text) => text_to_cel(node, text),
             Value::Array(items) => {
+                let of_each = match &needs.items {
+                    Some(of_each) if !needs.whole => of_each,
+                    // It is asked for as something else than a list.
+                    None if !needs.whole && needs.fields.is_empty() => return Cel::List(Arc::default()),
+                    _ => &WHOLE,
+                };
                 let inner = node.items.map(|ix| &self.nodes[ix]);
-                let items = items.iter().map(|i| inner.map_or_else(|| free_to_cel(i), |n| self.to_cel(n, i)));
-                Cel::List(Arc::new(items.collect()))
+                let convert =
+                    |item| inner.map_or_else(|| free_to_cel(item), |n| self.to_cel(n, item, of_each));
+                Cel::List(Arc::new(items.iter().map(convert).collect()))
             }
             Value::Object(fields) => {
                 let is_map = node.properties.is_empty() && node.additional != Additional::Nothing;
-                let mut map = HashMap::with_capacity(fields.len());
+                // Who walks over the keys looks at all.
+                let whole = needs.whole || needs.items.is_some();
+                let mut map = HashMap::with_capacity(if whole { fields.len() } else { needs.fields.len() });
                 for (name, inner) in fields {
+                    // Keys of maps are data, names of fields are identifiers.
+                    let key = if is_map { Cow::Borrowed(name.as_str()) } else { escape(name) };
+                    let looked_at = if whole { Some(&WHOLE) } else { needs.fields.get(&*key) };
+                    let Some(needs) = looked_at else { continue };
                     let child = match (node.properties.get(name), node.additional) {
                         (Some(ix), _) => Some(*ix),
                         (None, Additional::Schema(ix)) => Some(ix),
                         _ => None,
                     };
-                    let converted =
-                        child.map_or_else(|| free_to_cel(inner), |ix| self.to_cel(&self.nodes[ix], inner));
-                    // Keys of maps are data, names of fields are identifiers.
-                    let key = if is_map { name.clone() } else { escape(name) };
-                    map.insert(Key::String(Arc::new(key)), converted);
+                    let convert = |ix: NodeIx| self.to_cel(&self.nodes[ix], inner, needs);
+                    let converted = child.map_or_else(|| free_to_cel(inner), convert);
+                    map.insert(Key::String(Arc::new(key.into_owned())), converted);
                 }
                 Cel::Map(Map { map: Arc::new(map) })
             }
@@ -261,7 +300,8 @@ fn free_to_cel(value: &Value) -> Cel {
         Value::String(s) => Cel::String(Arc::new(s.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(free_to_cel).collect())),
         Value::Object(fields) => {
-            let map = fields.iter().map(|(k, v)| (Key::String(Arc::new(escape(k))), free_to_cel(v)));
+            let map =
+                fields.iter().map(|(k, v)| (Key::String(Arc::new(escape(k).into_owned())), free_to_cel(v)));
             Cel::Map(Map { map: Arc::new(map.collect()) })
         }
     }
@@ -310,15 +350,13 @@ const RESERVED: &[&str] = &[
 ];
 
 /// A field's name as CEL rules spell it.
-fn escape(name: &str) -> String {
+fn escape(name: &str) -> Cow<'_, str> {
     if RESERVED.contains(&name) {
-        return format!("__{name}__");
+        return Cow::Owned(format!("__{name}__"));
     }
     if !name.contains(['.', '-', '/']) && !name.contains("__") {
-        return name.to_owned();
+        return Cow::Borrowed(name);
     }
-    name.replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
+    let escaped = name.replace("__", "__underscores__").replace('.', "__dot__");
+    Cow::Owned(escaped.replace('-', "__dash__").replace('/', "__slash__"))
 }

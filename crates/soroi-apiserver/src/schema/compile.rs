@@ -198,8 +198,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn rules(&mut self, schema: &Value, path: &str) -> Vec<cel::Rule> {
-        let mut rules = Vec::new();
+    fn rules(&mut self, schema: &Value, path: &str) -> cel::Rules {
+        let mut rules = cel::Rules::default();
         for (at, rule) in object::list(schema, &["x-kubernetes-validations"]).iter().enumerate() {
             match cel::Rule::compile(rule) {
                 Ok(rule) => rules.push(rule),

@@ -214,12 +214,10 @@ fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
         return;
     }
     let changed = if resource.custom {
-        let ours = |key: &String| key != "metadata" && !(resource.status && key == "status");
-        let fields = |v: &Value| v.as_object().cloned().unwrap_or_default();
-        let (mut a, mut b) = (fields(new), fields(old));
-        a.retain(|k, _| ours(k));
-        b.retain(|k, _| ours(k));
-        a != b
+        let ours =
+            |(key, _): &(&String, &Value)| *key != "metadata" && !(resource.status && *key == "status");
+        let fields = |object| Value::as_object(object).into_iter().flatten().filter(ours);
+        !fields(new).eq(fields(old))
     } else {
         !object::same(new.get("spec"), old.get("spec"))
     };

@@ -179,7 +179,8 @@ impl World {
             if job.ending {
                 return Readiness::Off(Off::Finished);
             }
-            if !job.template_mutable() {
+            // A suspended Job has no pods but those that leave: what is known of it is older than they are.
+            if !job.template_mutable() || self.has_live_pods(job) {
                 return Readiness::NotYet(NotYet::JobNotSuspended);
             }
             if !crate::jobs::batch::in_step(job, workload) {
@@ -202,6 +203,12 @@ impl World {
             return Readiness::NotYet(NotYet::ChecksPending);
         }
         Readiness::Ready
+    }
+
+    /// Whether pods of a Job are there that neither ended nor are on their way out.
+    fn has_live_pods(&self, job: &JobFacts) -> bool {
+        let lives = |phase| matches!(phase, PodPhase::Pending | PodPhase::Running);
+        self.members(&job.uid).any(|known| lives(known.facts.pod.phase) && !known.facts.pod.terminating)
     }
 
     /// Whether a Job's pods would not get our scheduler now, although they should.

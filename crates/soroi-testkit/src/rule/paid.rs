@@ -107,18 +107,31 @@ fn overdrawn(world: &World, paid: &Paid, workload: &Value, since: Timestamp) -> 
     let names: BTreeSet<&str> =
         queues.iter().filter_map(|queue| queue["metadata"]["name"].as_str()).collect();
     let has: i64 = names.iter().map(|name| paid.most(name, since)).sum();
-    let held: Vec<(String, i64)> = world
-        .gangs()
-        .iter()
-        .map(|view| (view.gang.name.clone(), held(world, view, &names)))
-        .filter(|(_, held)| *held > 0)
-        .collect();
-    let sum: i64 = held.iter().map(|(_, held)| held).sum();
-    (sum > has).then(|| {
+    let held_of = |queues: &BTreeSet<&str>| -> Vec<(String, i64)> {
+        let views = world.gangs();
+        let each = views.iter().map(|view| (view.gang.name.clone(), held(world, view, queues)));
+        each.filter(|(_, held)| *held > 0).collect()
+    };
+    // A limit of what it borrows stays as long as its queue does.
+    let limit = borrowing_limit(own).filter(|_| cohort.is_some());
+    let alone = limit.map(|limit| {
+        let most = paid.most(name, since).saturating_add(limit);
+        (held_of(&BTreeSet::from([name])), most)
+    });
+    let all = std::iter::once((held_of(&names), has)).chain(alone);
+    let mut over = all.filter(|(held, most)| held.iter().map(|(_, held)| held).sum::<i64>() > *most);
+    over.next().map(|(held, most)| {
+        let sum: i64 = held.iter().map(|(_, held)| held).sum();
         let each: Vec<String> = held.iter().map(|(gang, held)| format!("{gang} {held}")).collect();
         let got = &workload["metadata"]["name"];
-        format!("{got} got quota of {name}, of which {sum} is held and there is {has}: {}", each.join(", "))
+        format!("{got} got quota of {name}, of which {sum} is held and there is {most}: {}", each.join(", "))
     })
+}
+
+fn borrowing_limit(queue: &Value) -> Option<i64> {
+    let resources = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"].as_array()?;
+    let limit = &resources.iter().find(|one| one["name"] == GPU)?["borrowingLimit"];
+    (!limit.is_null()).then(|| amount(GPU, limit))
 }
 
 /// What a gang holds of these queues.

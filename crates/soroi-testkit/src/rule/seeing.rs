@@ -24,7 +24,7 @@ const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(6);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seeing {
     /// By process: the collections that it has read, in its term.
-    read: BTreeMap<Sender, BTreeSet<String>>,
+    read: BTreeMap<Sender, Read>,
     /// When all gangs were last disturbed.
     shaken: Option<Timestamp>,
     /// When one was.
@@ -33,12 +33,31 @@ pub(crate) struct Seeing {
     watched: bool,
 }
 
+/// The collections that a process has read.
+#[derive(Clone, Debug, Default)]
+struct Read {
+    paths: BTreeSet<String>,
+    /// How many of [`READ_FIRST`] are among them: asked after every step.
+    first: usize,
+}
+
+impl Read {
+    /// Whether this one was not read before.
+    fn insert(&mut self, path: &str) -> bool {
+        let new = self.paths.insert(path.to_owned());
+        self.first += usize::from(new && is_read_first(path));
+        new
+    }
+}
+
+fn is_read_first(path: &str) -> bool {
+    READ_FIRST.iter().any(|kind| kind.path(None) == path)
+}
+
 impl Seeing {
     /// Whether a process has read everything that it must.
     pub(super) fn has_read(&self, sender: &Sender) -> bool {
-        self.read
-            .get(sender)
-            .is_some_and(|read| READ_FIRST.iter().all(|kind| read.contains(&kind.path(None))))
+        self.read.get(sender).is_some_and(|read| read.first == READ_FIRST.len())
     }
 
     /// The story has stopped every process.
@@ -48,7 +67,7 @@ impl Seeing {
 
     /// A term has begun: whoever leads reads everything anew.
     pub(super) fn term_began(&mut self, now: Timestamp) {
-        self.read.values_mut().for_each(BTreeSet::clear);
+        self.read.values_mut().for_each(|read| *read = Read::default());
         self.shaken = Some(now);
     }
 
@@ -75,7 +94,7 @@ impl Seeing {
             What::Began => {
                 // Its predecessor is gone, however that ended.
                 self.read.retain(|sender, _| sender.who != sight.sender.who);
-                self.read.insert(sight.sender, BTreeSet::new());
+                self.read.insert(sight.sender, Read::default());
                 self.shaken = Some(now);
             }
             What::Crashed => {
@@ -84,11 +103,11 @@ impl Seeing {
             }
             What::Listed => {
                 let read = self.read.entry(sight.sender).or_default();
-                if read.insert(sight.path.clone()) {
+                if read.insert(&sight.path) {
                     self.shaken = Some(now);
                 }
             }
-            What::Hindered if READ_FIRST.iter().any(|kind| kind.path(None) == sight.path) => {
+            What::Hindered if is_read_first(&sight.path) => {
                 self.shaken = Some(now);
             }
             What::Hindered | What::Wrote { .. } => {}

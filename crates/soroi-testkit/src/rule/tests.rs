@@ -16,6 +16,8 @@ const LIMITS: Limits = Limits {
     patience: Duration::ZERO,
     slack: Duration::ZERO,
     stale: true,
+    one_gets_ready: false,
+    astray: Duration::ZERO,
 };
 
 /// What is told of a world, second by second.

@@ -12,14 +12,28 @@ use serde_json::Value;
 use super::{Limits, violate};
 use crate::kind;
 use crate::scenario::GangRef;
-use crate::world::{Changed, GangView, State, World, gangs_of_pod};
+use crate::world::{Changed, GangView, State, World, gangs_of_job, gangs_of_pod, gangs_of_workload};
 
 /// How long a gang may take from its first bind to its minimum, or from its minimum to nothing.
 const GATHER_MAX: Duration = Duration::from_secs(15);
 
-/// Whether a change can be one of gangs.
-fn concerns_gangs(changed: &Changed) -> bool {
-    matches!(changed.key.0, kind::POD | kind::JOB | kind::POD_GROUP | kind::WORKLOAD)
+/// The gangs that a change may have changed.
+fn concerned(world: &World, changed: &Changed) -> BTreeSet<GangRef> {
+    let (kind, namespace, name) = &changed.key;
+    let now = world.get(*kind, namespace, name);
+    let each = now.into_iter().chain(&changed.before);
+    match *kind {
+        kind::POD => each.flat_map(gangs_of_pod).collect(),
+        kind::JOB => each.flat_map(gangs_of_job).collect(),
+        kind::POD_GROUP => BTreeSet::from([GangRef { namespace: namespace.clone(), name: name.clone() }]),
+        // A Workload is of its owner, and of the group that this one is of.
+        kind::WORKLOAD => {
+            let own: BTreeSet<GangRef> = each.flat_map(gangs_of_workload).collect();
+            let job = |gang: &GangRef| world.get(kind::JOB, &gang.namespace, &gang.name).map(gangs_of_job);
+            own.iter().filter_map(job).flatten().chain(own.iter().cloned()).collect()
+        }
+        _ => BTreeSet::new(),
+    }
 }
 
 /// What of a pod counts as news of its gang: time counts anew from that.
@@ -41,73 +55,56 @@ pub(super) fn on_change(world: &mut World, changed: &[Changed], now: Timestamp) 
             }
         }
     }
-    if changed.iter().any(concerns_gangs) {
-        gangs_between(world, now);
+    for gang in changed.iter().flat_map(|changed| concerned(world, changed)).collect::<BTreeSet<_>>() {
+        between(world, gang, now);
     }
 }
 
-/// How a gang is.
-struct Standing {
-    gang: GangRef,
-    /// It has bound members.
-    holds: bool,
-    /// It has all that it needs.
-    whole: bool,
-    /// All-or-nothing does not concern it.
-    over: bool,
-}
-
-fn gangs_between(world: &mut World, now: Timestamp) {
-    let mut lately = std::mem::take(&mut world.lately);
-    let views = world.gangs();
-    let done = done(world, &views);
-    let standing: Vec<Standing> = views
-        .iter()
-        .map(|view| {
-            lately.gang(view, now);
-            Standing {
-                gang: view.gang.clone(),
-                holds: !view.bound().is_empty(),
-                whole: lack_of(&done, view).is_none(),
-                over: view.minimum() == 0 || over(view),
-            }
-        })
-        .collect();
-    drop(views);
-    (world.done, world.lately) = (done, lately);
+/// Notes how a gang is that something has happened to.
+fn between(world: &mut World, gang: GangRef, now: Timestamp) {
     // What was deleted is judged no more, and begins anew if it is made again.
-    let there: BTreeSet<&GangRef> = standing.iter().map(|standing| &standing.gang).collect();
-    world.between.retain(|gang, _| there.contains(gang));
-    world.were_whole.retain(|gang| there.contains(gang));
-    for Standing { gang, holds, whole, over } in standing {
-        if holds && whole {
-            world.were_whole.insert(gang.clone());
-        }
-        // Members that are done hold nothing: without bound ones the gang is empty.
-        if !holds || whole || over {
-            world.between.remove(&gang);
-        } else {
-            world.between.entry(gang).or_insert(now);
-        }
+    if !world.is_gang(&gang) {
+        world.between.remove(&gang);
+        world.were_whole.remove(&gang);
+        world.done.remove(&gang);
+        return;
+    }
+    let mut lately = std::mem::take(&mut world.lately);
+    let mut done = std::mem::take(&mut world.done);
+    let view = world.gang(&gang);
+    lately.gang(&view, now);
+    note_done(&mut done, &view);
+    let holds = !view.bound().is_empty();
+    let whole = lack_of(&done, &view).is_none();
+    // All-or-nothing does not concern it.
+    let over = view.minimum() == 0 || over(&view);
+    (world.done, world.lately) = (done, lately);
+    if holds && whole {
+        world.were_whole.insert(gang.clone());
+    }
+    // Members that are done hold nothing: without bound ones the gang is empty.
+    if !holds || whole || over {
+        world.between.remove(&gang);
+    } else {
+        world.between.entry(gang).or_insert(now);
     }
 }
 
 /// Uids of members that have done their part, by group.
 type Done = BTreeMap<GangRef, BTreeSet<String>>;
 
-/// Who of each group has done his part: what is done stays done while the others run.
-fn done(world: &World, views: &[GangView<'_>]) -> Done {
-    let groups = views.iter().filter(|view| view.group.is_some() && view.jobs.is_empty());
-    let each = groups.map(|view| {
-        let there = view.pods.iter().filter(|pod| pod["status"]["phase"] == "Succeeded");
-        let mut done: BTreeSet<String> =
-            there.filter_map(|pod| pod["metadata"]["uid"].as_str()).map(str::to_owned).collect();
-        if !view.bound().is_empty() {
-            done.extend(world.done.get(&view.gang).into_iter().flatten().cloned());
-        }
-        (view.gang.clone(), done)
-    });
-    each.collect()
+/// Who of a group has done his part: what is done stays done while the others run.
+fn note_done(known: &mut Done, view: &GangView<'_>) {
+    if view.group.is_none() || !view.jobs.is_empty() {
+        known.remove(&view.gang);
+        return;
+    }
+    let done = known.entry(view.gang.clone()).or_default();
+    if view.bound().is_empty() {
+        done.clear();
+    }
+    let there = view.pods.iter().filter(|pod| pod["status"]["phase"] == "Succeeded");
+    done.extend(there.filter_map(|pod| pod["metadata"]["uid"].as_str()).map(str::to_owned));
 }
 
 /// Bound members; where pods count on their own (a group without Jobs) also those that succeeded.

@@ -162,6 +162,8 @@ struct RawSettings {
     astray: Option<String>,
     #[serde(rename = "waitForPodsReady")]
     wait_for_pods_ready: Option<RawWait>,
+    #[serde(rename = "fairSharing", default)]
+    fair_sharing: bool,
 }
 
 /// As in the product's configuration, with spans of time as on a page.
@@ -222,6 +224,7 @@ fn settings(block: &Block<'_>) -> Result<Settings, ParseError> {
             pause: Duration::from_secs(strategy.backoff_base_seconds.unwrap_or(60).into()),
         });
     }
+    settings.fair_sharing = raw.fair_sharing;
     settings.replicas = raw.replicas.unwrap_or(settings.replicas);
     if !(1..=REPLICAS_MAX).contains(&settings.replicas) {
         return Err(fault(format!("replicas: from 1 to {REPLICAS_MAX}")));

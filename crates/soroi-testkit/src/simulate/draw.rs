@@ -5,6 +5,8 @@
 //! cluster changes: what makes room then must be noticed. The last steps end what befell the cluster, so that
 //! what fits can be expected to run. Knows the words of `scenarios/README.md`; never a client.
 
+mod scene;
+
 use soroi_watch::SplitMix64;
 
 use super::Drawn;
@@ -16,6 +18,8 @@ const BOUTS: (u64, u64) = (1, 3);
 const IN_A_BOUT: (u64, u64) = (3, 10);
 /// Things that happen in a lull.
 const IN_A_LULL: (u64, u64) = (2, 5);
+/// Lulls in which a scene is played in place of what chance brings.
+const SCENES: (u64, u64) = (1, 2);
 /// Gangs that are there from the beginning.
 const CROWD: (u64, u64) = (2, 4);
 /// Gangs of which some exist at once.
@@ -32,6 +36,18 @@ const PREEMPTS: [&str; 8] = [
     " within=LowerPriority reclaim=LowerPriority whileborrowing",
 ];
 
+/// How long pods may take to get ready, and what comes of it: mostly as long as they like.
+const WAITS: [&str; 8] = [
+    "",
+    "",
+    "",
+    "",
+    "",
+    "{timeout: 30s, recoveryTimeout: 20s, requeuingStrategy: {backoffLimitCount: 2, backoffBaseSeconds: 5}}",
+    "{timeout: 60s, requeuingStrategy: {timestamp: Creation, backoffBaseSeconds: 1}}",
+    "{timeout: 20s, blockAdmission: true, requeuingStrategy: {backoffBaseSeconds: 2, backoffLimitCount: 3}}",
+];
+
 /// The story of `seed`.
 pub fn draw(seed: u64) -> Drawn {
     let mut dice = Dice(SplitMix64::new(seed ^ 0x5eed_0f50_7261_6e67));
@@ -44,11 +60,13 @@ pub fn draw(seed: u64) -> Drawn {
     };
     let replicas = if dice.chance(1, 3) { 2 } else { 1 };
     let astray = dice.one(&["0s", "3m", "10m"]);
+    let wait = dice.one(&WAITS);
     let site = Site::drawn(&mut dice);
+    let fair = site.cohort && dice.chance(1, 2);
     // Some stories have no storm: nothing hides what is not noticed in them.
-    let fair = dice.chance(1, 5);
+    let fine = dice.chance(1, 5);
     let mut steps = site.steps();
-    if fair {
+    if fine {
         steps.push("lull".into());
     }
     let mut made = 0;
@@ -63,7 +81,7 @@ pub fn draw(seed: u64) -> Drawn {
             }
         }
         site.lull(&mut dice, &mut made, &mut steps);
-        if !fair {
+        if !fine {
             steps.push("storm".into());
         }
     }
@@ -71,7 +89,7 @@ pub fn draw(seed: u64) -> Drawn {
         steps.push("lull".into());
     }
     steps.extend(site.calm());
-    Drawn { seed, placement, replicas, astray, steps }
+    Drawn { seed, placement, replicas, astray, wait, fair, steps }
 }
 
 /// A source of choices.
@@ -192,8 +210,15 @@ impl Site {
         format!("node w{at} gpu={} rack=r{}", self.gpus, at % self.racks)
     }
 
-    /// Ends what befell the cluster.
+    /// Ends what befell the cluster, and has Soroi run.
     fn calm(&self) -> Vec<String> {
+        let mut steps = self.set_right();
+        steps.extend(["product start".into(), "wait 1s".into()]);
+        steps
+    }
+
+    /// Ends what befell the cluster.
+    fn set_right(&self) -> Vec<String> {
         let mut steps = vec!["refuse pods none".into()];
         for at in 1..=self.nodes {
             steps.extend([
@@ -208,7 +233,6 @@ impl Site {
             steps.push(format!("patch queue {name} {{spec: {{stopPolicy: None}}}}"));
             steps.push(self.quota(name, *gpus));
         }
-        steps.extend(["product start".into(), "wait 1s".into()]);
         steps
     }
 
@@ -229,13 +253,16 @@ impl Site {
     /// Nothing goes wrong but what happens to the cluster, and there is time to see what comes of it.
     fn lull(&self, dice: &mut Dice, made: &mut u64, steps: &mut Vec<String>) {
         steps.push("lull".into());
+        if dice.chance(SCENES.0, SCENES.1) {
+            return self.scene(dice, made, steps);
+        }
         for _ in 0..dice.between(IN_A_LULL.0, IN_A_LULL.1) {
             let before = steps.len();
             self.happening(dice, made, steps);
             if steps.iter().skip(before).any(|step| step.starts_with("product")) {
                 steps.truncate(before);
             }
-            steps.push(format!("wait {}", dice.one(&["8s", "8s", "15s", "40s"])));
+            steps.push(format!("wait {}", dice.one(&["8s", "8s", "15s", "40s", "100s"])));
         }
     }
 
@@ -244,13 +271,14 @@ impl Site {
         let group = format!("p{}", dice.below(NAMES));
         let either = if dice.chance(2, 3) { &gang } else { &group };
         let node = format!("w{}", dice.between(1, self.nodes));
-        steps.push(match dice.below(57) {
+        steps.push(match dice.below(62) {
             0..=11 => return self.job(dice, &gang, steps),
             47 => return self.rule_is_lost(dice, steps),
             48 | 49 => return self.duel(dice, steps),
             52..=55 => return self.taken_back(dice, either, steps),
-            56 => return self.node_blinks(dice, steps),
-            50 | 51 => format!("refuse pods {}", dice.one(&["1/2", "1/2", "1/3", "none"])),
+            56 | 58 | 59 => return self.node_blinks(dice, steps),
+            60 | 61 => return self.scene(dice, made, steps),
+            50 | 51 | 57 => return self.some_refused(dice, &gang, steps),
             12..=14 => return self.group(dice, &group, steps),
             15 | 16 => format!("delete job {gang}"),
             17 => format!("delete group {group}"),
@@ -327,6 +355,18 @@ impl Site {
         let at = dice.between(1, self.nodes);
         let wait = dice.one(&["5ms", "100ms", "1s", "3s", "10s"]);
         steps.extend([format!("delete node w{at}"), format!("wait {wait}"), self.node(at)]);
+    }
+
+    /// Some pods are refused by somebody's policy when their controller makes them: a gang comes bit by bit.
+    fn some_refused(&self, dice: &mut Dice, gang: &str, steps: &mut Vec<String>) {
+        steps.push(format!("refuse pods {}", dice.one(&["1/2", "1/2", "1/3"])));
+        if dice.chance(1, 2) {
+            self.job(dice, gang, steps);
+            steps.push(format!("wait {}", dice.span()));
+        }
+        if dice.chance(1, 3) {
+            steps.push("refuse pods none".into());
+        }
     }
 
     /// Two gangs at once, of which there is room for one at most.

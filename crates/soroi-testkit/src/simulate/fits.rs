@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kind;
+use crate::rule::Limits;
 use crate::scenario::{GangRef, Placement};
 use crate::world::{
     Amounts, GangView, State, World, amount, amounts, condition, gangs_of_pod, has_ended, is_true,
@@ -18,17 +20,52 @@ use crate::world::{
 const GPU: &str = "example.com/gpu";
 const RACK: &str = "topology.example.com/rack";
 
+/// Who waits in vain, how it would fit, and what it says itself.
+pub(crate) type InVain = Vec<(GangRef, &'static str, String)>;
+
 /// Gangs that wait although quota and places for all their members are there.
-pub fn waits_in_vain(world: &World, placement: Placement) -> Vec<String> {
-    let waiting = in_vain(world, placement).into_iter();
+pub fn waits_in_vain(world: &World, limits: &Limits, now: Timestamp) -> Vec<String> {
+    let waiting = in_vain(world, limits).into_iter();
     waiting
+        .filter(|(gang, _, _)| !pauses(world, gang, now, limits))
         .map(|(gang, how, told)| format!("gang {} waits although it fits{how}; {told}", gang.name))
         .collect()
 }
 
-/// The same, each with how it fits, and what it says itself.
-pub(crate) fn in_vain(world: &World, placement: Placement) -> Vec<(GangRef, &'static str, String)> {
+/// Whether the gang was put back until a time that is still to come (Kueue's `requeueState`).
+pub(crate) fn pauses(world: &World, gang: &GangRef, now: Timestamp, limits: &Limits) -> bool {
+    world.gang(gang).workloads.iter().any(|workload| is_put_back(workload, now, limits))
+}
+
+/// How many Workloads are put back: what waits in vain may change with it although nothing else does.
+pub(crate) fn pausing(world: &World, now: Timestamp, limits: &Limits) -> usize {
+    world.all(kind::WORKLOAD).filter(|workload| is_put_back(workload, now, limits)).count()
+}
+
+fn is_put_back(workload: &Value, now: Timestamp, limits: &Limits) -> bool {
+    let until = workload["status"]["requeueState"]["requeueAt"].as_str();
+    until
+        .and_then(|until| until.parse::<Timestamp>().ok())
+        .is_some_and(|until| now < until.saturating_add(limits.astray).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether somebody has quota whose pods are not ready: where that keeps others from starting, they wait.
+fn is_one_getting_ready(world: &World) -> bool {
+    let gets_ready = |workload: &Value| {
+        is_true(workload, "QuotaReserved")
+            && !is_true(workload, "Finished")
+            && !is_true(workload, "PodsReady")
+    };
+    world.all(kind::WORKLOAD).any(gets_ready)
+}
+
+/// The same, each with how it fits, and what it says itself; those who pause included.
+pub(crate) fn in_vain(world: &World, limits: &Limits) -> InVain {
+    let placement = limits.placement;
     let gangs = world.gangs();
+    if limits.one_gets_ready && is_one_getting_ready(world) {
+        return Vec::new();
+    }
     // What is kept for somebody while others leave for him is not seen from here.
     if is_kept(world, &gangs) {
         return Vec::new();

@@ -66,6 +66,20 @@ pub(crate) fn gangs_of_pod(pod: &Value) -> BTreeSet<GangRef> {
     group.into_iter().chain(job).map(|name| gang_ref(namespace, name)).collect()
 }
 
+/// Whether a pod counts for a gang.
+fn is_of(pod: &Value, gang: &GangRef) -> bool {
+    let names = |name: Option<&str>| name == Some(gang.name.as_str());
+    let here = pod["metadata"]["namespace"] == gang.namespace.as_str();
+    here && (names(pod["metadata"]["annotations"][GROUP_NAME].as_str()) || names(owner(pod, "Job")))
+}
+
+/// The gangs that a Job counts for: that of its own name, and its PodGroup's.
+pub(crate) fn gangs_of_job(job: &Value) -> BTreeSet<GangRef> {
+    let metadata = &job["metadata"];
+    let names = group_of_job(job).into_iter().chain([text(&metadata["name"])]);
+    names.map(|name| gang_ref(text(&metadata["namespace"]), name)).collect()
+}
+
 /// The gangs that a Workload counts for.
 pub(crate) fn gangs_of_workload(workload: &Value) -> BTreeSet<GangRef> {
     let namespace = text(&workload["metadata"]["namespace"]);
@@ -118,7 +132,16 @@ impl World {
 
     /// The gang of this name, with whatever of it is there.
     pub fn gang(&self, gang: &GangRef) -> GangView<'_> {
-        self.gang_of(gang, self.all(kind::POD).filter(|pod| gangs_of_pod(pod).contains(gang)).collect())
+        self.gang_of(gang, self.all(kind::POD).filter(|pod| is_of(pod, gang)).collect())
+    }
+
+    /// Whether [`World::gangs`] has a gang of this name.
+    pub(crate) fn is_gang(&self, gang: &GangRef) -> bool {
+        let GangRef { namespace, name } = gang;
+        let queued =
+            |job: &Value| group_of_job(job).is_none() && job["metadata"]["labels"][QUEUE_NAME].is_string();
+        self.get(kind::POD_GROUP, namespace, name).is_some()
+            || self.get(kind::JOB, namespace, name).is_some_and(queued)
     }
 
     fn gang_of<'a>(&'a self, gang: &GangRef, pods: Vec<&'a Value>) -> GangView<'a> {

@@ -172,6 +172,8 @@ fn play_on(case: &Case, plane: &Plane) -> Result<(), String> {
             slack: Duration::ZERO,
             patience: Duration::ZERO,
             stale: false,
+            one_gets_ready: settings.wait_for_pods_ready.as_ref().is_some_and(|wait| wait.block_admission),
+            astray: settings.astray,
         };
         let played = play(&case.scenario, &mut stage, limits, Mode::PLAIN).await;
         let again = format!("cargo xtask test --real {}", case.name());
