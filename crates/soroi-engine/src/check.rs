@@ -112,6 +112,10 @@ fn quotas(engine: &Engine, found: &mut Vec<String>) {
     if engine.quotas.kueue.is_fresh() && engine.quotas.kueue.sums() != anew.sums() {
         found.push(format!("quota sums are {:?}, anew {:?}", engine.quotas.kueue.sums(), anew.sums()));
     }
+    let (known, all) = (engine.quotas.kueue.borrowers(), anew.borrowers());
+    if engine.quotas.kueue.is_fresh() && known != all {
+        found.push(format!("these are noted as borrowing: {known:?}, and these do: {all:?}"));
+    }
 }
 
 /// What is promised beyond what is used is what holds keep, without what their victims hold; every hold

@@ -30,6 +30,12 @@ impl Display for Reason {
             Self::BehindStrictHead { head: (namespace, name) } => {
                 write!(f, "waiting behind {namespace}/{name}, the head of its StrictFIFO ClusterQueue")
             }
+            Self::BehindPreemptor { head: (namespace, name) } => {
+                write!(
+                    f,
+                    "waiting behind {namespace}/{name} of its ClusterQueue, for which others are leaving"
+                )
+            }
             Self::BackingOff { .. } => f.write_str("pausing before it is tried again"),
             Self::NoFlavor(sets) => joined(f, "; ", sets, |f, (set, problems)| {
                 // Kueue sorts the texts.

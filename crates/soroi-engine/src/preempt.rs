@@ -130,6 +130,9 @@ pub fn victims(
     fair: Option<&[FairRule]>,
     room: &mut dyn Room,
 ) -> Option<Victims> {
+    if candidates.is_empty() {
+        return None;
+    }
     let mut victims = match fair {
         Some(rules) => fair::victims(tree, preemptor, candidates, rules, room)?,
         None => classic::victims(tree, preemptor, candidates, choice, room)?,
@@ -183,6 +186,10 @@ pub fn possibility(
 ) -> (Possibility, u32) {
     let victims = victims(tree, preemptor, candidates, Choice::Kueues, fair, &mut Everywhere);
     let victims = victims.unwrap_or_default();
+    if victims.is_empty() {
+        let height = |(what, sum): (&FlavorResource, &Sum)| tree.borrow_height(preemptor.queue, what, *sum);
+        return (Possibility::NoCandidates, preemptor.usage.iter().map(height).max().unwrap_or(0));
+    }
     let whats = preemptor.usage.keys().cloned();
     let theirs = victims.iter().map(|(at, _)| &candidates[*at].queue);
     let Some(mut trial) = Trial::new(tree, preemptor.queue, theirs, whats) else {
@@ -198,11 +205,7 @@ pub fn possibility(
     let queue = trial.queue(preemptor.queue).expect("the trial was made for it");
     let borrow = trial.borrow_height(queue, &trial.take(preemptor.usage.iter()));
     let own = victims.iter().any(|(at, _)| candidates[*at].queue == *preemptor.queue);
-    match (victims.is_empty(), own) {
-        (true, _) => (Possibility::NoCandidates, borrow),
-        (false, true) => (Possibility::Preempt, borrow),
-        (false, false) => (Possibility::Reclaim, borrow),
-    }
+    (if own { Possibility::Preempt } else { Possibility::Reclaim }, borrow)
 }
 
 /// Whether a rule allows to evict a gang, by priority and age of both.

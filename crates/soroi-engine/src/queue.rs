@@ -310,6 +310,20 @@ impl<N: Clone + Ord> Waiting<N> {
         known
     }
 
+    /// Notes that all gangs of a want that is not decided are told why it is not. Whether they were told one of that
+    /// kind before.
+    pub fn tell_undecided(&mut self, ix: WantIx, reason: &Arc<Reason>) -> bool {
+        let want = self.wants[ix].as_mut().expect("a want in use exists");
+        let known = want.told.as_ref().is_some_and(|told| told.same_kind(reason));
+        want.told = Some(reason.clone());
+        known
+    }
+
+    /// The wants of a line that may be decided, in the order of their first gangs.
+    pub fn awake_wants(&self, line: &LineKey) -> Vec<WantIx> {
+        self.lines.get(line).map_or_else(Vec::new, |at| at.heads.values().copied().collect())
+    }
+
     /// Drops a want's certificate: something that may help it has happened.
     pub fn wake(&mut self, ix: WantIx) {
         let Some(want) = self.wants.get_mut(ix).and_then(Option::as_mut) else { return };

@@ -26,6 +26,12 @@ pub enum Reason {
         /// Namespace and name of that gang.
         head: (Name, Name),
     },
+    /// The first gang of its ClusterQueue waits until others have left for it. Nobody else of the queue is decided
+    /// meanwhile, where quota alone counts.
+    BehindPreemptor {
+        /// Namespace and name of that gang.
+        head: (Name, Name),
+    },
     /// It was undone and pauses.
     BackingOff {
         /// When it may try again.

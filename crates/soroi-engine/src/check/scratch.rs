@@ -32,6 +32,13 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
             // It sleeps, and while others' pods are waited for nobody is decided.
             continue;
         }
+        if let Some((_, want)) = engine.waiting.stand(id)
+            && engine.waiting.certificate(want).is_some()
+            && fresh.reason_now(id).is_some_and(|now| matches!(*now, Reason::BehindPreemptor { .. }))
+        {
+            // It sleeps as well, and behind a gang that waits for its victims nobody is decided.
+            continue;
+        }
         let (one, other) = (engine.reason_now(id), fresh.reason_now(id));
         let mixed = engine.gangs[id].fact.as_ref().is_some_and(|fact| fact.pod_sets.len() > 1);
         let same = match (&one, &other) {

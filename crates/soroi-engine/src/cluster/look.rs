@@ -1,8 +1,9 @@
 //! Reading the cluster as a whole: for questions that are asked seldom.
 
+use std::sync::Arc;
+
 use super::{Cluster, Need, NodeIx, NodeSlot, Occupant};
 use crate::event::{Amount, Name, Node};
-use crate::resources::Requests;
 
 impl Cluster {
     /// All nodes known now, in name order.
@@ -61,14 +62,9 @@ impl Cluster {
         need.node_problem(facts).is_none().then_some(slot)
     }
 
-    /// The node that an occupant is charged to.
-    pub(crate) fn charged_node(&self, occupant: &Occupant) -> Option<NodeIx> {
-        self.occupants.get(occupant).map(|charge| charge.node)
-    }
-
-    /// What an occupant takes there.
-    pub(crate) fn charged_requests(&self, occupant: &Occupant) -> Option<&Requests> {
-        self.occupants.get(occupant).map(|charge| &charge.need.requests)
+    /// The node that an occupant is charged to, and what it takes there.
+    pub(crate) fn charge_on(&self, occupant: &Occupant) -> Option<(NodeIx, &Arc<Need>)> {
+        self.occupants.get(occupant).map(|charge| (charge.node, &charge.need))
     }
 
     /// The node and the amounts that an occupant is charged for.

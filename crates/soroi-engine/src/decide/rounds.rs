@@ -163,13 +163,20 @@ impl Engine {
     /// else of it is, if quota alone counts (Kueue 0.18, `stickyWorkload`). Where places count, the others go on
     /// beside what is kept for it.
     pub(crate) fn lines_in_turn(&self) -> impl Iterator<Item = &LineKey> {
-        let holds = self.holders.iter().filter_map(|id| self.gangs.get(id)?.hold.as_ref());
-        let holds = holds.filter(|hold| hold.admission.policy == Policy::QuotaOnly);
-        let waiting: BTreeSet<&Name> =
-            holds.filter_map(|hold| hold.admission.cluster_queue.as_ref()).collect();
+        let waiting = self.preemptors_in_front();
         let waits =
-            move |line: &LineKey| matches!(line, LineKey::ClusterQueue(queue) if waiting.contains(queue));
+            move |line: &LineKey| matches!(line, LineKey::ClusterQueue(queue) if waiting.contains_key(queue));
         self.waiting.awake_lines().filter(move |line| !waits(line))
+    }
+
+    /// By ClusterQueue, the gang that waits for its victims and for which everybody else of the queue waits.
+    pub(super) fn preemptors_in_front(&self) -> BTreeMap<&Name, &GangId> {
+        let in_front = |id| {
+            let hold = self.gangs.get(id)?.hold.as_ref()?;
+            let queue = hold.admission.cluster_queue.as_ref()?;
+            (hold.admission.policy == Policy::QuotaOnly).then_some((queue, id))
+        };
+        self.holders.iter().filter_map(in_front).collect()
     }
 
     /// Which of the heads is next: the first, but under fair sharing the fairest of its tree.

@@ -21,6 +21,7 @@ impl Engine {
 
     pub(super) fn tell(&mut self, out: &mut Vec<Decision>) {
         self.to_tell.extend(self.waiting.take_moved_heads());
+        self.note_who_is_behind();
         for id in std::mem::take(&mut self.to_tell) {
             let Some(reason) = self.reason_now(&id) else { continue };
             let Some(state) = self.gangs.get_mut(&id) else { continue };
@@ -30,6 +31,27 @@ impl Engine {
                 out.push(Decision::Pending { gang: id, reason: (*reason).clone() });
             }
         }
+    }
+
+    /// Whoever would be decided if the first gang of its queue did not wait for its victims is told that.
+    fn note_who_is_behind(&mut self) {
+        let queues = self.preemptors_in_front().into_keys().cloned();
+        for line in queues.map(LineKey::ClusterQueue).collect::<Vec<_>>() {
+            let Some(reason) = self.behind_preemptor(&line) else { continue };
+            for want in self.waiting.awake_wants(&line) {
+                if !self.waiting.tell_undecided(want, &reason) {
+                    self.to_tell.extend(self.waiting.turns(want).map(|turn| turn.id.clone()));
+                }
+            }
+        }
+    }
+
+    /// What those are told who are not decided because the first of their line waits for its victims.
+    fn behind_preemptor(&self, line: &LineKey) -> Option<Arc<Reason>> {
+        let LineKey::ClusterQueue(queue) = line else { return None };
+        let head = self.gangs[*self.preemptors_in_front().get(queue)?].fact.as_ref()?;
+        let head = (head.namespace.clone(), head.name.clone());
+        Some(Arc::new(Reason::BehindPreemptor { head }))
     }
 
     /// Why a gang waits now.
@@ -43,7 +65,10 @@ impl Engine {
                 let head = (head.namespace.clone(), head.name.clone());
                 return Some(Arc::new(Reason::BehindStrictHead { head }));
             }
-            return self.waiting.certificate(want).map(|certificate| certificate.reason.clone());
+            return match self.waiting.certificate(want) {
+                Some(certificate) => Some(certificate.reason.clone()),
+                None => self.behind_preemptor(line),
+            };
         }
         if state.held.is_some() || state.fact.is_none() {
             return None;

@@ -1,6 +1,7 @@
 //! Stories: a cluster as text, what happens as text, and what the engine decides as a picture.
 
 mod arriving;
+mod behind;
 pub(crate) mod board;
 mod checks;
 mod counts;

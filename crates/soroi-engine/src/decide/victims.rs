@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::admit::is_early;
 use super::assign::{FlavorOption, Ground, Refusal, on_top};
 use super::fungible::{Grade, Means};
 use super::gang::{GangState, Gangs, Phase};
-use crate::cluster::{Cluster, NodeIx, Occupant};
+use crate::cluster::{Cluster, Need, NodeIx, Occupant};
 use crate::engine::Engine;
 use crate::event::{ClusterQueue, GangId, Millis, Name, Preemptible, Preemption, TopologyWish};
 use crate::place::{PlaceRequest, PodSetRequest, place};
@@ -16,7 +17,6 @@ use crate::preempt::{self, Candidate, FairRule, Possibility, Preemptor, Room, is
 use crate::quota::kueue::Tree;
 use crate::quota::{FlavorResource, Sum};
 use crate::reason::QueueInactive;
-use crate::resources::Requests;
 use crate::topology::Grain;
 use crate::world::World;
 
@@ -269,10 +269,8 @@ impl<'a, 'c> Places<'a, 'c> {
         for at in among {
             self.look_up(*at);
             for occupant in self.occupants[*at].iter().flatten() {
-                let node = self.cluster.charged_node(occupant);
-                let requests = self.cluster.charged_requests(occupant);
-                if let Some((node, requests)) = node.zip(requests) {
-                    by_node.entry(node).or_default().push((*at, requests.clone()));
+                if let Some((node, need)) = self.cluster.charge_on(occupant) {
+                    by_node.entry(node).or_default().push((*at, need.clone()));
                 }
             }
         }
@@ -298,8 +296,8 @@ impl<'a, 'c> Places<'a, 'c> {
             *free.entry(domain).or_default() += u64::from(now);
             let mut space = slot.space.clone();
             let (mut gone, mut last) = (Vec::new(), now);
-            for (at, requests) in taken.get(&node).into_iter().flatten() {
-                space.uncharge(requests, 1);
+            for (at, theirs) in taken.get(&node).into_iter().flatten() {
+                space.uncharge(&theirs.requests, 1);
                 if gone.last() != Some(at) {
                     gone.push(*at);
                 }
@@ -327,7 +325,7 @@ impl<'a, 'c> Places<'a, 'c> {
 }
 
 /// By node: candidates, and what each of their pods there takes.
-type Taken = BTreeMap<NodeIx, Vec<(usize, Requests)>>;
+type Taken = BTreeMap<NodeIx, Vec<(usize, Arc<Need>)>>;
 
 /// Some gangs of a node, and for how many more pods there is room without them.
 struct Offer {

@@ -12,7 +12,8 @@ impl Reason {
                 _ => a == b,
             },
             (Self::BackingOff { .. }, Self::BackingOff { .. })
-            | (Self::BehindStrictHead { .. }, Self::BehindStrictHead { .. }) => true,
+            | (Self::BehindStrictHead { .. }, Self::BehindStrictHead { .. })
+            | (Self::BehindPreemptor { .. }, Self::BehindPreemptor { .. }) => true,
             (Self::Preempting { .. }, Self::Preempting { .. }) => true,
             (Self::NoFlavor(a), Self::NoFlavor(b)) => {
                 same(a, b, |(a, these), (b, those)| a == b && same(these, those, same_flavor_problem))

@@ -93,6 +93,7 @@ fn wording() {
             QueueInactive::FlavorNotFound(vec!["a".into(), "b".into()]),
         )),
         Reason::BehindStrictHead { head: ("ns".into(), "first".into()) },
+        Reason::BehindPreemptor { head: ("ns".into(), "first".into()) },
         Reason::VolcanoQueue {
             queue: "q".into(),
             problem: VolcanoProblem::OverCapability { resource: "cpu".into(), short: 500 },
@@ -125,6 +126,7 @@ fn wording() {
         ClusterQueue cq is inactive
         ClusterQueue cq is inactive: it references missing ResourceFlavor(s): a,b
         waiting behind ns/first, the head of its StrictFIFO ClusterQueue
+        waiting behind ns/first of its ClusterQueue, for which others are leaving
         insufficient capability for cpu in Queue q, 500m more needed
         insufficient cpu beside what is guaranteed to other Queues than q, 500m more needed
         pods name the scheduler mine, but placement policy Unified needs Soroi's

@@ -52,6 +52,8 @@ pub struct Tree {
 struct Top {
     root: Name,
     queues: Vec<NodeIx>,
+    /// Of these, those that use more than their own of something when all that is promised has come.
+    borrowers: BTreeSet<NodeIx>,
 }
 
 #[derive(Clone, Debug)]
@@ -297,13 +299,11 @@ impl Tree {
         all: &'a BTreeMap<Name, T>,
     ) -> impl Iterator<Item = (&'a Name, &'a T)> {
         let own = self.of_queue.get(queue).copied();
-        let borrows =
-            move |ix: NodeIx| self.nodes[ix].cells.values().any(|cell| cell.promised > cell.subtree);
-        let related = own.and_then(|ix| self.tops.get(&self.nodes[ix].top)).map(|top| top.queues.as_slice());
-        let related = related.unwrap_or_default().iter().copied();
-        related
-            .filter(move |ix| Some(*ix) == own || borrows(*ix))
-            .filter_map(|ix| all.get_key_value(&self.nodes[ix].name))
+        let top = own.and_then(|ix| self.tops.get(&self.nodes[ix].top));
+        let others = top.into_iter().flat_map(|top| &top.borrowers).copied();
+        // In name order, as their numbers are.
+        let related: BTreeSet<NodeIx> = own.into_iter().chain(others).collect();
+        related.into_iter().filter_map(|ix| all.get_key_value(&self.nodes[ix].name))
     }
 
     /// The cycle that the queue's cohorts run into: the first name of it.
@@ -338,6 +338,7 @@ impl Tree {
         }
         if let Some(ix) = self.of_queue.get(queue).copied() {
             usages.iter().for_each(|usage| self.change_at(ix, what, delta, *usage));
+            self.note_borrower(ix);
         }
         if let Some(root) = self.root(queue) {
             self.moved.insert((root, what.clone()));
@@ -364,6 +365,13 @@ impl Tree {
         let Some(ix) = self.of_queue.get(queue).copied() else { return Vec::new() };
         let cells = self.nodes[ix].cells.keys();
         cells.map(|what| (what.clone(), self.available_at(ix, what, usage))).collect()
+    }
+
+    /// The queues that use more than their own of something when all that is promised has come; for the check of
+    /// the invariants.
+    pub(crate) fn borrowers(&self) -> BTreeSet<&Name> {
+        let noted = self.tops.values().flat_map(|top| &top.borrowers);
+        noted.map(|ix| &self.nodes[*ix].name).collect()
     }
 
     /// Whether the tree was built since an object changed last.
@@ -478,6 +486,21 @@ impl Tree {
             let Some(ix) = self.of_queue.get(&queue).copied() else { continue };
             promised.iter().for_each(|(what, sum)| self.change_at(ix, what, *sum, Usage::Promised));
         }
+        for ix in self.of_queue.values().copied().collect::<Vec<_>>() {
+            self.note_borrower(ix);
+        }
+    }
+
+    /// Notes whether a queue uses more than its own of something.
+    fn note_borrower(&mut self, ix: NodeIx) {
+        let node = &self.nodes[ix];
+        let borrows = node.cells.values().any(|cell| cell.promised > cell.subtree);
+        if let Some(top) = self.tops.get_mut(&node.top) {
+            match borrows {
+                true => _ = top.borrowers.insert(ix),
+                false => _ = top.borrowers.remove(&ix),
+            }
+        }
     }
 
     fn note_tops(&mut self) {
@@ -495,7 +518,11 @@ impl Tree {
             // A cohort and a ClusterQueue may have the same name.
             let kind = if self.nodes[top].height == 0 { "queue" } else { "cohort" };
             let root = || format!("{kind}/{}", self.nodes[top].name).into();
-            let below = self.tops.entry(top).or_insert_with(|| Top { root: root(), queues: Vec::new() });
+            let below = self.tops.entry(top).or_insert_with(|| Top {
+                root: root(),
+                queues: Vec::new(),
+                borrowers: BTreeSet::new(),
+            });
             below.queues.push(*ix);
         }
         self.roots = self.tops.iter().map(|(ix, top)| (top.root.clone(), *ix)).collect();

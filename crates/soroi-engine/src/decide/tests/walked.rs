@@ -63,7 +63,9 @@ fn the_others_of_a_queue_wait_while_victims_leave_for_its_first() {
               evict one for high: WithinQueue, /q for /q
               evict two for high: WithinQueue, /q for /q
             undone one
+              pending one: waiting behind ns/high of its ClusterQueue, for which others are leaving
             gang small queue=q pods=1 gpu=1 prio=1
+              pending small: waiting behind ns/high of its ClusterQueue, for which others are leaving
             undone two
               admit high; mainx3 [default]
               admit small; mainx1 [default]
