@@ -4,7 +4,7 @@
 use crate::decide::wanted::Wanted;
 use crate::decision::Decision;
 use crate::engine::Engine;
-use crate::event::{Event, Millis, Name};
+use crate::event::{Event, GangId, Millis, Name};
 use crate::reason::{FlavorProblem, Reason};
 
 pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
@@ -26,8 +26,9 @@ pub(super) fn check(engine: &Engine, now: Millis, found: &mut Vec<String>) {
     for decision in decisions.iter().filter(|decision| !matches!(decision, Decision::Pending { .. })) {
         found.push(format!("from scratch it decides {decision:?}"));
     }
-    // Who stands aside for a moment gets its reason after it.
-    for id in engine.gangs.keys().filter(|id| !engine.arriving.has_aside(id)) {
+    // Who stands aside for a moment gets its reason after it; who sleeps keeps its own meanwhile.
+    let aside = |id: &GangId| engine.arriving.has_aside(id) || fresh.arriving.has_aside(id);
+    for id in engine.gangs.keys().filter(|id| !aside(id)) {
         if fresh.blocked.contains(id) && engine.waiting.stand(id).is_some() {
             // It sleeps, and while others' pods are waited for nobody is decided.
             continue;
