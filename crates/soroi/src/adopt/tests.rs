@@ -238,8 +238,7 @@ fn what_is_not_served_is_named_with_who_uses_it() {
             other scheduling gates                   the pod waits for ever                                                             Pod ml/elastic
             network topology                         refused, with that reason                                                          PodGroup ml/net
             sub-groups                               refused, with that reason                                                          PodGroup ml/sub
-            minima per role                          only minMember counts                                                              PodGroup ml/roles
-            shares of Volcano's queues               only capability and priority count                                                 Queue share
+            shares of Volcano's queues               only capability, guarantee and priority count                                      Queue share
             kind jobs.batch.volcano.sh               kept as they are; nobody acts on them                                              jobs.batch.volcano.sh ml/v1, jobs.batch.volcano.sh ml/v2, jobs.batch.volcano.sh ml/v3 and 1 more
             kind jobsets.jobset.x-k8s.io             not admitted; what runs goes on                                                    jobsets.jobset.x-k8s.io ml/set
             kind multikueueclusters.kueue.x-k8s.io   not admitted; what runs goes on                                                    multikueueclusters.kueue.x-k8s.io (cannot be read: no conversion)

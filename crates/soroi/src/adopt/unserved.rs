@@ -98,17 +98,20 @@ const QUESTIONS: &[Question] = &[
     ("sub-groups", "refused, with that reason", POD_GROUPS, "PodGroup", |group| {
         !list(group, "/spec/subGroupPolicy").is_empty()
     }),
-    ("minima per role", "only minMember counts", POD_GROUPS, "PodGroup", |group| {
-        group["spec"]["minTaskMember"].as_object().is_some_and(|minima| !minima.is_empty())
-    }),
-    ("shares of Volcano's queues", "only capability and priority count", QUEUES, "Queue", |queue| {
-        let spec = &queue["spec"];
-        let given = |pointer: &str| {
-            queue.pointer(pointer).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
-        };
-        let weight = spec["weight"].as_i64().unwrap_or(1);
-        weight != 1 || given("/spec/deserved") || given("/spec/guarantee/resource") || given("/spec/affinity")
-    }),
+    (
+        "shares of Volcano's queues",
+        "only capability, guarantee and priority count",
+        QUEUES,
+        "Queue",
+        |queue| {
+            let spec = &queue["spec"];
+            let given = |pointer: &str| {
+                queue.pointer(pointer).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
+            };
+            let weight = spec["weight"].as_i64().unwrap_or(1);
+            weight != 1 || given("/spec/deserved") || given("/spec/affinity")
+        },
+    ),
 ];
 
 /// All that is used and not served, in a fixed order.

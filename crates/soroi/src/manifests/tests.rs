@@ -301,7 +301,7 @@ fn settings_that_cannot_work_are_refused() {
         webhooks.certificateLifetime: must be at least 15 s
         webhooks.certificateFiles: missing field `certificate`
         identity: replicas of a Deployment have their own names; leave it out
-        placment: unknown field `placment`, expected one of `placement`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `compat`, `leaderElection`, `http`, `webhooks`
+        placment: unknown field `placment`, expected one of `placement`, `packing`, `timeouts`, `undoBackoff`, `waitForPodsReady`, `fairSharing`, `resources`, `objectRetentionPolicies`, `requests`, `identity`, `compat`, `leaderElection`, `http`, `webhooks`
     "#]].assert_eq(&told);
 }
 
