@@ -344,6 +344,11 @@ impl Held {
         self.sets.iter().map(move |set| (set.role.as_ref(), of(set)))
     }
 
+    /// Per pod set, its role and how many seats it has.
+    pub(crate) fn seats_by_role(&self) -> impl Iterator<Item = (Option<&Name>, u32)> {
+        self.sets.iter().map(|set| (set.role.as_ref(), u32::try_from(set.seats.len()).unwrap_or(u32::MAX)))
+    }
+
     /// Whether a binding was decided, of members that still are.
     pub(crate) fn started(&self) -> bool {
         self.count(SeatKind::Bound) + self.count(SeatKind::Done) + self.count(SeatKind::Sent) > 0

@@ -14,9 +14,6 @@ use crate::world::World;
 
 /// Seats of members that run or have done their part.
 pub(crate) const RUN: [SeatKind; 2] = [SeatKind::Bound, SeatKind::Done];
-/// All seats.
-const SEATS: [SeatKind; 6] =
-    [SeatKind::Open, SeatKind::Done, SeatKind::Vacating, SeatKind::Promised, SeatKind::Sent, SeatKind::Bound];
 /// Seats of members that exist.
 pub(crate) const EXIST: [SeatKind; 4] = [SeatKind::Bound, SeatKind::Done, SeatKind::Sent, SeatKind::Promised];
 
@@ -254,7 +251,7 @@ impl Engine {
             // It gets places as soon as its checks are known to be passed, or leaves then.
             return None;
         }
-        let seats = need.lack(held.by_role(&SEATS));
+        let seats = need.lack(held.seats_by_role());
         if seats.is_some() && !held.started() && held.phase == Phase::Committed {
             // Whoever was bound there, for whom it holds what it holds, is gone: the others will never do.
             self.undo(id, UndoReason::Orphaned, out);

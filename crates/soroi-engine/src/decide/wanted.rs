@@ -249,20 +249,21 @@ impl Engine {
         if let Some(imposed) = fact.policy {
             return imposed;
         }
-        // What was admitted stays under the policy of the queue that admitted it.
-        let admitted = fact.admitted.as_ref().map(|held| &held.cluster_queue);
-        let name = admitted.or_else(|| self.local_queue_of(fact).map(|door| &door.cluster_queue));
-        let queue = name.and_then(|name| self.quotas.kueue.queue(name));
-        let policy = queue.and_then(|queue| queue.placement).unwrap_or(self.settings.placement);
+        let policy =
+            self.queue_in_force(fact).and_then(|queue| queue.placement).unwrap_or(self.settings.placement);
         if fact.local_queue.is_none() && !policy.soroi_binds() { Policy::Unified } else { policy }
+    }
+
+    /// The ClusterQueue whose rules are a gang's: what was admitted stays under those of the queue that admitted it.
+    fn queue_in_force(&self, fact: &Gang) -> Option<&crate::event::ClusterQueue> {
+        let admitted = fact.admitted.as_ref().map(|held| &held.cluster_queue);
+        let name = admitted.or_else(|| self.local_queue_of(fact).map(|door| &door.cluster_queue))?;
+        self.quotas.kueue.queue(name)
     }
 
     /// How places of a gang are chosen: as its queue says, or as configured.
     pub(super) fn packing_of(&self, fact: &Gang) -> Packing {
-        let admitted = fact.admitted.as_ref().map(|held| &held.cluster_queue);
-        let name = admitted.or_else(|| self.local_queue_of(fact).map(|door| &door.cluster_queue));
-        let queue = name.and_then(|name| self.quotas.kueue.queue(name));
-        queue.and_then(|queue| queue.packing).unwrap_or(self.settings.packing)
+        self.queue_in_force(fact).and_then(|queue| queue.packing).unwrap_or(self.settings.packing)
     }
 
     pub(super) fn local_queue_of(&self, fact: &Gang) -> Option<&LocalQueue> {
