@@ -80,18 +80,19 @@ impl Engine {
         } else {
             self.world.unready_since.entry(node.name.clone()).or_insert(now);
         }
-        let before = usable(self.cluster.node(&node.name));
+        let (before, after) = (usable(self.cluster.node(&node.name)), usable(Some(node)));
+        // Most of what is heard of nodes changes neither.
+        let change = (before != after).then(|| (owned(before), owned(after)));
         if self.cluster.upsert_node(node) {
             self.touch_lingering();
         }
-        self.there_is(&before, &usable(self.cluster.node(&node.name)));
+        if let Some((before, after)) = change {
+            self.there_is(&before, &after);
+        }
     }
 
     /// Tells the trees what there is in all.
     fn there_is(&mut self, before: &BTreeMap<Name, Amount>, now: &BTreeMap<Name, Amount>) {
-        if before == now {
-            return;
-        }
         let amount = |of: &BTreeMap<Name, Amount>, name: &Name| Sum::from(of.get(name).copied().unwrap_or(0));
         let named: BTreeSet<&Name> = before.keys().chain(now.keys()).collect();
         for name in named {
@@ -100,7 +101,7 @@ impl Engine {
     }
 
     fn node_gone(&mut self, name: &Name, now: Millis) {
-        let before = usable(self.cluster.node(name));
+        let before = owned(usable(self.cluster.node(name)));
         if self.cluster.remove_node(name) {
             self.there_is(&before, &BTreeMap::new());
             self.world.unready_since.entry(name.clone()).or_insert(now);
@@ -274,6 +275,10 @@ impl Seen {
 }
 
 /// What a node has for pods; nothing while it is not ready.
-fn usable(node: Option<&Node>) -> BTreeMap<Name, Amount> {
-    node.filter(|node| node.ready).map(|node| node.allocatable.clone()).unwrap_or_default()
+fn usable(node: Option<&Node>) -> Option<&BTreeMap<Name, Amount>> {
+    node.filter(|node| node.ready).map(|node| &node.allocatable)
+}
+
+fn owned(amounts: Option<&BTreeMap<Name, Amount>>) -> BTreeMap<Name, Amount> {
+    amounts.cloned().unwrap_or_default()
 }
